@@ -17,7 +17,7 @@ from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
 from sluice.sql.keeper import Keeper
 from sluice.stack import watch
-from sluice.stack.log import Log
+from sluice.stack.log import DaemonLog
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -32,7 +32,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def main() -> None:
     only_look = arguments().parse_args().only_look
-    settings, say = Settings(), Log("watch")
+    settings, say = Settings(), DaemonLog("watch")
     end_with_parent()
     keeper, observer = Keeper(settings, say), Observer(settings, say)
     garbage.loaded()

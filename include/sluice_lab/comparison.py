@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sluice_lab import papers
-from sluice_lab.tables import Cell, Measured, Table, selected
+from sluice_lab.tables import Cell, Measured, TextTable, selected
 
 _PERCENT = 100
 
@@ -22,7 +22,7 @@ def shares(measured: Measured, stream: str, strategy: str) -> list[float]:
     ]
 
 
-def table_2(measured: Measured, stream: str) -> Table:
+def table_2(measured: Measured, stream: str) -> TextTable:
     """The paper's rows and ours, and how KG2 compares with key in each."""
     printed = papers.IMBALANCE[stream]
     ours = {name: shares(measured, stream, name) for name in printed}
@@ -31,7 +31,7 @@ def table_2(measured: Measured, stream: str) -> Table:
         rows += [[f"{name}, paper", *printed[name]], [f"{name}, ours", *ours[name]]]
     for whose, of in (("paper", printed), ("ours", ours)):
         rows.append([f"kg2 / key, {whose}", *np.divide(of["kg2"], of["key"]).tolist()])
-    return Table([stream.upper(), *(f"W = {w}" for w in papers.WIDTHS)], rows)
+    return TextTable([stream.upper(), *(f"W = {w}" for w in papers.WIDTHS)], rows)
 
 
 def held_ratio(measured: Measured) -> dict[int, float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from sluice.engine.extract import Lines
+from sluice.engine.extract import BatchLines
 from sluice.metrics.kernels.hashing import hash_all
 from sluice.runtime.arrays import Hashes
 from sluice.tasks.extract import Extract
@@ -39,7 +39,7 @@ def recorded(path: Path, extract: Extract | None = None) -> Recorded:
     key, ReplayError if the file is missing or damaged.
     """
     lines = pa.array(read_lines(path), pa.binary())
-    values = Lines(lines, {}, TopicSpec()).values(extract or Extract(regex="^.*$"))
+    values = BatchLines(lines, {}, TopicSpec()).values(extract or Extract(regex="^.*$"))
     distinct = values.distinct.to_pylist()
     texts = [text.encode() for text in distinct]
     bounds = np.cumsum([0, *map(len, texts)])

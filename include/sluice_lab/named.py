@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from sluice import grouping
-from sluice.grouping.base import Cluster, Strategy
+from sluice.grouping.base import Strategy, WorkerCluster
 from sluice.tasks.extract import Extract
 from sluice_lab import clusters
 from sluice_lab.drift import KINDS, Drift
@@ -28,7 +28,7 @@ ZIPF_KEYS = 1_000_000
 DRIFT_AT = 1.5
 STREAMS = ("edu", "isp", "zipf:Z[:KEYS]", *(f"{kind}[@BATCH]:STREAM" for kind in KINDS), "file:PATH")
 
-TIMES: dict[str, Callable[[int], Cluster]] = {
+TIMES: dict[str, Callable[[int], WorkerCluster]] = {
     "equal": clusters.equal,
     "slow": clusters.one_slow,
     "spread": clusters.spread,
@@ -81,7 +81,7 @@ def strategy(name: str) -> Strategy:
     return grouping.strategy(kind, **parameters)
 
 
-def cluster(name: str, workers: int) -> Cluster:
+def cluster(name: str, workers: int) -> WorkerCluster:
     """W workers with the times of that name (`TIMES`), or with the times given: `1,1,2.5`.
 
     Raises NoSuchTimes.
@@ -90,7 +90,7 @@ def cluster(name: str, workers: int) -> Cluster:
         return TIMES[name](workers)
     try:
         times = tuple(float(part) for part in name.split(","))
-        given = Cluster(times)
+        given = WorkerCluster(times)
     except ValueError as error:
         raise NoSuchTimes(
             f"times {name!r}: use {', '.join(TIMES)}, or each worker's time: 1,1,2.5"

@@ -15,7 +15,7 @@ from sluice.runtime.settings import ROOT
 from sluice_lab import comparison, papers, plots
 from sluice_lab.experiments import DRIFT_AT, EXPERIMENTS, FOLDER, KG2_FINER, kept
 from sluice_lab.plots import Plot
-from sluice_lab.tables import Cell, Measured, Table, pivot, selected, shown
+from sluice_lab.tables import Cell, Measured, TextTable, pivot, selected, shown
 from sluice_lab.trials import Row
 
 PAGE = ROOT / "docs" / "grouping.md"
@@ -106,45 +106,45 @@ def render(measured: Measured) -> str:
     )
 
 
-def _strategies() -> Table:
+def _strategies() -> TextTable:
     rows: list[list[Cell]] = []
     for name, strategy in grouping.STRATEGIES.items():
         module = import_module(strategy.__module__)
         path = Path(str(module.__file__)).relative_to(ROOT)
         title, _, rule = (module.__doc__ or "").splitlines()[0].partition(": ")
         rows.append([name, rule or title, f"[{path.name}](../{path})"])
-    return Table(["strategy", "rule", "source, parameters, cost"], rows)
+    return TextTable(["strategy", "rule", "source, parameters, cost"], rows)
 
 
-def _overview(measured: Measured, stream: str) -> Table:
+def _overview(measured: Measured, stream: str) -> TextTable:
     rows: list[list[Cell]] = []
     for row in selected(measured["balance"], stream=stream, workers=papers.WORKERS):
         partials = float(row["partials"]) / float(row["tuples"])
         times = [float(batch["ns"]) for batch in selected(measured["cost"], strategy=row["strategy"])]
         quickest = min(times, default=None)
         rows.append([row["strategy"], row["relative"], row["replicas"], row["sent"], partials, quickest])
-    return Table([stream.upper(), "imbalance", "replicas", "sent", "partials", "ns"], rows)
+    return TextTable([stream.upper(), "imbalance", "replicas", "sent", "partials", "ns"], rows)
 
 
-def _memory(measured: Measured, totals: Sequence[int]) -> Table:
+def _memory(measured: Measured, totals: Sequence[int]) -> TextTable:
     rows = [row for row in measured["memory"] if row["total"] in totals]
     return pivot(rows, "strategy", "total", "held", corner="tuples")
 
 
-def _throughput(measured: Measured) -> Table:
+def _throughput(measured: Measured) -> TextTable:
     names = ("key", "pkg", "kg2", "planned", "shuffle")
     rows: list[list[Cell]] = [
         [stream.upper(), *(comparison.throughput(measured, stream, name) for name in names)]
         for stream in papers.IMBALANCE
     ]
-    return Table(["", *names], rows)
+    return TextTable(["", *names], rows)
 
 
-def _drift(measured: Measured, kind: str) -> Table:
+def _drift(measured: Measured, kind: str) -> TextTable:
     return pivot(selected(measured["drift"], stream=f"{kind}:edu"), "strategy", "batch", "relative")
 
 
-def _speeds(measured: Measured, workers: int) -> Table:
+def _speeds(measured: Measured, workers: int) -> TextTable:
     rows = selected(measured["speeds"], workers=workers)
     return pivot(rows, "strategy", "times", "makespan", corner=f"W = {workers}")
 

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Targets
+from sluice.grouping.base import Targets, WorkerCluster
 from sluice.grouping.compiled import kernel
 from sluice.grouping.measures import loads
 from sluice.runtime.arrays import Floats
@@ -46,7 +46,7 @@ class Latency:
 
 def latency(
     targets: Targets,
-    cluster: Cluster,
+    cluster: WorkerCluster,
     utilisation: float = 0.8,
     *,
     arrivals: Arrivals = "poisson",

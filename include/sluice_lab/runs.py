@@ -15,7 +15,7 @@ from sluice_lab.kept import keep, kept
 from sluice_lab.trials import Row
 
 
-class Key(NamedTuple):
+class RunKey(NamedTuple):
     """A run: of a scenario, under a contender, with a number from 0."""
 
     scenario: str
@@ -23,11 +23,11 @@ class Key(NamedTuple):
     run: int
 
     @classmethod
-    def of(cls, row: Row) -> Key:
+    def of(cls, row: Row) -> RunKey:
         return cls(str(row["scenario"]), str(row["strategy"]), int(row["run"]))
 
 
-class Kept:
+class KeptRuns:
     """The kept runs of a folder. files: in the order in which they are written.
 
     done: the runs that need not be repeated: each row of their last file is `settled`.
@@ -42,9 +42,9 @@ class Kept:
         """The rows of one of the files."""
         return self._rows[name]
 
-    def put(self, key: Key, fresh: Mapping[str, Sequence[Row]]) -> None:
+    def put(self, key: RunKey, fresh: Mapping[str, Sequence[Row]]) -> None:
         """Keep a run's rows, by file, in place of those of an earlier one with this key."""
-        self._delete(lambda row: Key.of(row) == key)
+        self._delete(lambda row: RunKey.of(row) == key)
         for name in self._files:
             self._rows[name] = [*self._rows[name], *fresh[name]]
         self._write(self._files)
@@ -69,7 +69,7 @@ class Kept:
 def load(folder: Path, files: Sequence[str]) -> dict[str, list[Row]]:
     """The rows of whole runs, by file; none where there is no file."""
     found = {name: kept(name, folder) if (folder / f"{name}.json").exists() else [] for name in files}
-    whole = {Key.of(row) for row in found[files[-1]]}
+    whole = {RunKey.of(row) for row in found[files[-1]]}
     return {name: _of(rows, whole) for name, rows in found.items()}
 
 
@@ -91,10 +91,10 @@ def how_many(rows: Sequence[Row]) -> str:
     return ", ".join(f"{text} ({', '.join(counts[count])})" for count, text in said.items())
 
 
-def _done(last: Sequence[Row]) -> set[Key]:
-    broken = {Key.of(row) for row in last if not row.get("settled")}
-    return {Key.of(row) for row in last} - broken
+def _done(last: Sequence[Row]) -> set[RunKey]:
+    broken = {RunKey.of(row) for row in last if not row.get("settled")}
+    return {RunKey.of(row) for row in last} - broken
 
 
-def _of(rows: Sequence[Row], whole: Collection[Key]) -> list[Row]:
-    return [row for row in rows if Key.of(row) in whole]
+def _of(rows: Sequence[Row], whole: Collection[RunKey]) -> list[Row]:
+    return [row for row in rows if RunKey.of(row) in whole]

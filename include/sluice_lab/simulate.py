@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sluice.grouping.base import Cluster, Counts, Strategy, Targets
+from sluice.grouping.base import Counts, Strategy, Targets, WorkerCluster
 from sluice.grouping.measures import Imbalance, imbalance, loads, makespan
 from sluice.runtime.arrays import Floats, Hashes, Ints
 from sluice_lab.state import Pairs
@@ -44,7 +44,9 @@ class Routed:
 class Simulation:
     """A strategy in use: its sources' routers keep what they learn from batch to batch."""
 
-    def __init__(self, strategy: Strategy, cluster: Cluster, *, sources: int = 1, seed: int = 0) -> None:
+    def __init__(
+        self, strategy: Strategy, cluster: WorkerCluster, *, sources: int = 1, seed: int = 0
+    ) -> None:
         """Raises ValueError unless there are 1 to 1,000 sources."""
         if not 1 <= sources <= MOST_SOURCES:
             raise ValueError(f"sources: {sources}; there must be 1 to {MOST_SOURCES:,}")
@@ -79,7 +81,7 @@ def _in_turn(shares: Sequence[npt.NDArray[Number]]) -> npt.NDArray[Number]:
 
 
 @dataclass(frozen=True)
-class Batch:
+class SimulatedBatch:
     """One batch, measured.
 
     batch: its number, from 1. tuples: how many came. keys: how many distinct keys they had. total: tuples so
@@ -114,14 +116,14 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulatedRun:
     """A whole run.
 
     load: by worker, all batches together. state: keys that each worker has seen. last: the last batch as it
     was sent.
     """
 
-    batches: tuple[Batch, ...]
+    batches: tuple[SimulatedBatch, ...]
     load: Floats
     state: Ints
     last: Routed
@@ -135,12 +137,12 @@ class Run:
 def simulate(
     strategy: Strategy,
     batches: Iterable[Hashes],
-    cluster: Cluster,
+    cluster: WorkerCluster,
     *,
     sources: int = 1,
     seed: int = 0,
     a_key: int = A_KEY,
-) -> Run:
+) -> SimulatedRun:
     """Route the batches one after the other and measure each.
 
     sources: 1 to 1,000. a_key: bytes of state that a key takes at a worker, >= 0. Raises ValueError beyond
@@ -150,7 +152,7 @@ def simulate(
         raise ValueError(f"a_key: {a_key} bytes; a key's state takes 0 or more")
     _warm_up(strategy, cluster)
     simulation, meter = Simulation(strategy, cluster, sources=sources, seed=seed), _Meter(cluster, a_key)
-    measured: list[Batch] = []
+    measured: list[SimulatedBatch] = []
     routed = None
     for keys in batches:
         if not len(keys):
@@ -159,19 +161,19 @@ def simulate(
         measured.append(meter.read(keys, routed, simulation.nbytes))
     if routed is None:
         raise ValueError("there is nothing to simulate: no batch was given")
-    return Run(tuple(measured), meter.load, meter.held.by_worker, routed)
+    return SimulatedRun(tuple(measured), meter.load, meter.held.by_worker, routed)
 
 
 class _Meter:
     """Measures each batch, and adds up what lasts longer than one batch."""
 
-    def __init__(self, cluster: Cluster, a_key: int) -> None:
+    def __init__(self, cluster: WorkerCluster, a_key: int) -> None:
         self._cluster, self._a_key = cluster, a_key
         self.load = np.zeros(cluster.workers)
         self.held, self._keys = Pairs(cluster.workers), Pairs(1)
         self._batches = self._tuples = 0
 
-    def read(self, keys: Hashes, routed: Routed, nbytes: int) -> Batch:
+    def read(self, keys: Hashes, routed: Routed, nbytes: int) -> SimulatedBatch:
         load = loads(routed.targets, self._cluster)
         pairs, distinct = Pairs(self._cluster.workers), Pairs(1)
         for held in (pairs, self.held):
@@ -182,7 +184,7 @@ class _Meter:
         self._batches += 1
         self._tuples += len(keys)
         uneven = imbalance(load)
-        return Batch(
+        return SimulatedBatch(
             batch=self._batches,
             tuples=len(keys),
             keys=len(distinct),
@@ -202,6 +204,6 @@ class _Meter:
         )
 
 
-def _warm_up(strategy: Strategy, cluster: Cluster) -> None:
+def _warm_up(strategy: Strategy, cluster: WorkerCluster) -> None:
     """Compile what the strategy needs, so that the first batch measured is like the others."""
     Simulation(strategy, cluster).batch(np.arange(_WARM_UP, dtype=np.uint64))

@@ -24,7 +24,7 @@ class Bar(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A table: columns that hold only text are aligned left, others right.
 
     The first column names the row.
@@ -69,7 +69,7 @@ def pivot(
     figure: str | Callable[[Row], Cell],
     *,
     corner: str | None = None,
-) -> Table:
+) -> TextTable:
     """A row for each value of `down` and a column for each value of `across`.
 
     Both are in the order in which they come. figure: which figure is in a cell, or a function that makes the
@@ -82,4 +82,4 @@ def pivot(
         cell = row[figure] if isinstance(figure, str) else figure(row)
         names.setdefault(row[down], {})[row[across]] = cell
     body = [[shown(name), *(cells.get(label) for label in labels)] for name, cells in names.items()]
-    return Table([corner or down, *labels.values()], body)
+    return TextTable([corner or down, *labels.values()], body)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from sluice.grouping.base import Cluster
+from sluice.grouping.base import WorkerCluster
 from sluice.runtime.arrays import Hashes
 from sluice_lab import named
 from sluice_lab.queueing import Arrivals, latency
-from sluice_lab.simulate import A_KEY, Run, simulate
+from sluice_lab.simulate import A_KEY, SimulatedRun, simulate
 from sluice_lab.streams import Stream
 
 #: A row of figures, by name: those of a setting, and those of a batch (`simulate.Batch`) or a latency.
@@ -37,7 +37,7 @@ class Setting:
     seed: int = 0
     a_key: int = A_KEY
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> WorkerCluster:
         return named.cluster(self.times, self.workers)
 
     def keys(self) -> list[Hashes]:
@@ -53,7 +53,7 @@ class Setting:
         }
 
 
-def run(strategy: str, setting: Setting, keys: Sequence[Hashes] | None = None) -> Run:
+def run(strategy: str, setting: Setting, keys: Sequence[Hashes] | None = None) -> SimulatedRun:
     """Try one strategy (`named.strategy`).
 
     keys: the setting's batches, if they have been drawn before.
@@ -68,7 +68,7 @@ def run(strategy: str, setting: Setting, keys: Sequence[Hashes] | None = None) -
     )
 
 
-def rows(strategy: str, setting: Setting, found: Run) -> list[Row]:
+def rows(strategy: str, setting: Setting, found: SimulatedRun) -> list[Row]:
     """A row for each batch."""
     return [setting.labels(strategy) | asdict(batch) for batch in found.batches]
 
@@ -76,7 +76,7 @@ def rows(strategy: str, setting: Setting, found: Run) -> list[Row]:
 def waits(
     strategy: str,
     setting: Setting,
-    found: Run,
+    found: SimulatedRun,
     utilisations: Sequence[float],
     arrivals: Arrivals = "poisson",
 ) -> Iterator[Row]:

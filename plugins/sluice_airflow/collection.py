@@ -78,7 +78,7 @@ class AgentsTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__name__}", known
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        watch = Watch(await asettings())
+        watch = AgentWatch(await asettings())
         connections = asyncio.create_task(logins.watch(watch.settings, self.log.warning))
         try:
             async for event in self._watch(watch):
@@ -86,7 +86,7 @@ class AgentsTrigger(BaseTrigger):
         finally:
             connections.cancel()
 
-    async def _watch(self, watch: Watch) -> AsyncIterator[TriggerEvent]:
+    async def _watch(self, watch: AgentWatch) -> AsyncIterator[TriggerEvent]:
         fault, retry_at = "", time.monotonic() + RETRY_SECONDS
         for poll in itertools.count():
             try:
@@ -108,7 +108,7 @@ class AgentsTrigger(BaseTrigger):
             await asyncio.sleep(POLL_SECONDS)
 
 
-class Watch:
+class AgentWatch:
     """What the trigger remembers of the agents from one poll to the next."""
 
     def __init__(self, settings: Settings) -> None:

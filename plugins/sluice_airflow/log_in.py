@@ -12,15 +12,15 @@ from fastapi import HTTPException, status
 from sluice.runtime.login_settings import Ldap
 from sluice.runtime.origin import origin
 from sluice.runtime.settings import Settings, get_settings
-from sluice.runtime.throttle import Busy, Queue, Throttle
-from sluice.stack.log import Log
+from sluice.runtime.throttle import Queue, QueueFull, Throttle
+from sluice.stack.log import DaemonLog
 from sluice.stack.users import NAME, User, Users
-from sluice_airflow.provider.refusal import LoginRefused, ProviderAway
+from sluice_airflow.provider.refusal import ProviderAway, ProviderRefusal
 
 throttle, queue = Throttle(), Queue()
 #: Those who wait for the directory: one that does not answer keeps no user of the instance's own waiting.
 directory_queue = Queue(running=4)
-_say = Log("log-in")
+_say = DaemonLog("log-in")
 
 
 def check_password(name: str, password: str) -> User:
@@ -36,7 +36,7 @@ def check_password(name: str, password: str) -> User:
         if user is None and ldap is not None and not _is_own(settings, key):
             with directory_queue.place(source, throttle.knows(source, key)):
                 user = _in_directory(settings, ldap, source, key, password)
-    except Busy as busy:
+    except QueueFull as busy:
         raise HTTPException(
             status.HTTP_429_TOO_MANY_REQUESTS, str(busy), headers={"Retry-After": "1"}
         ) from None
@@ -57,7 +57,7 @@ def _in_directory(settings: Settings, ldap: Ldap, source: str, name: str, passwo
 
     try:
         return directory.log_in(settings, ldap, name, password)
-    except LoginRefused as error:  # the password was right
+    except ProviderRefusal as error:  # the password was right
         throttle.passed(source, name)
         raise HTTPException(status.HTTP_403_FORBIDDEN, str(error)) from None
     except ProviderAway as error:

@@ -53,9 +53,9 @@ class PlacementTrigger(BaseTrigger):
 def _watch(settings: Settings) -> Any:
     from sluice.storage.postgres import engine
     from sluice.units.catalogue import KINDS
-    from sluice.units.watch import Watch
+    from sluice.units.watch import UnitWatch
 
-    return Watch(settings, engine(settings), KINDS)
+    return UnitWatch(settings, engine(settings), KINDS)
 
 
 class PlaceUnits(BaseOperator):

@@ -21,7 +21,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from sluice.archive import layout
 from sluice.archive.claim import Claims
-from sluice.archive.file import Place
+from sluice.archive.file import ArchivedPartition
 from sluice.archive.verification import Verified, verify
 from sluice.runtime.settings import ROOT, Settings
 from sluice.storage.hdfs import HdfsFile, HdfsStore
@@ -65,8 +65,8 @@ class Trial:
 
             self.topic_id = until(made, what="the topic is new")
 
-    def place(self, partition: int = 0) -> Place:
-        return Place(self.topic, self.topic_id, partition)
+    def place(self, partition: int = 0) -> ArchivedPartition:
+        return ArchivedPartition(self.topic, self.topic_id, partition)
 
     def claims(self, partition: int = 0) -> Claims:
         return Claims(HdfsStore.of(self.settings), self.directory(partition))

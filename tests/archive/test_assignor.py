@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from sluice.archive.assignor import NO_GENERATION, LoadAssignor, loads_of, named, speed_of
-from sluice.assignment.base import Load, Partition
+from sluice.assignment.base import AssignedPartition, PartitionLoad
 
 TOPIC = "logs"
 
@@ -38,7 +38,7 @@ class Group:
     """A group without a broker: every message goes through Kafka's wire format."""
 
     partitions: int
-    loads: dict[int, Load] = field(default_factory=dict)
+    loads: dict[int, PartitionLoad] = field(default_factory=dict)
     speeds: dict[str, float] = field(default_factory=dict)
     members: dict[str, LoadAssignor] = field(default_factory=dict)
     owned: dict[str, set[int]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Group:
     hidden: bool = False
 
     def join(self, name: str) -> None:
-        def loads() -> dict[int, Load]:
+        def loads() -> dict[int, PartitionLoad]:
             return {number: self.loads[number] for number in self.owned[name] if number in self.loads}
 
         self.owned[name] = set()
@@ -117,7 +117,7 @@ def test_a_partition_moves_in_two_rounds_and_the_others_stay() -> None:
 
 
 def test_a_hot_partition_has_a_member_of_its_own() -> None:
-    group = Group(6, {number: Load(1000.0 if number == 3 else 100.0) for number in range(6)})
+    group = Group(6, {number: PartitionLoad(1000.0 if number == 3 else 100.0) for number in range(6)})
     for name in "ab":
         group.join(name)
     group.settle()
@@ -127,7 +127,7 @@ def test_a_hot_partition_has_a_member_of_its_own() -> None:
 
 
 def test_a_slow_member_gets_less() -> None:
-    group = Group(12, {number: Load(100.0) for number in range(12)}, {"a": 4e6, "b": 2e6})
+    group = Group(12, {number: PartitionLoad(100.0) for number in range(12)}, {"a": 4e6, "b": 2e6})
     for name in "abc":
         group.join(name)
     group.settle()
@@ -137,7 +137,9 @@ def test_a_slow_member_gets_less() -> None:
 
 
 def test_the_leader_remembers_the_load_of_a_partition_whose_owner_left() -> None:
-    group = Group(4, {0: Load(900.0), 1: Load(900.0), 2: Load(10.0), 3: Load(10.0)})
+    group = Group(
+        4, {0: PartitionLoad(900.0), 1: PartitionLoad(900.0), 2: PartitionLoad(10.0), 3: PartitionLoad(10.0)}
+    )
     for name in "abc":
         group.join(name)
     group.settle()
@@ -200,7 +202,7 @@ def test_what_cannot_be_read_is_no_load() -> None:
         assert speed_of(b'{"speed": %s}' % amount) is None
     assert (speed_of(b'{"speed": 0}'), speed_of(b'{"speed": null}')) == (None, None)
     told = b'{"loads": {"logs": {"3": [1.5, 2]}}, "speed": 7}'
-    assert (loads_of(told), speed_of(told)) == ({Partition("logs", 3): Load(1.5, 2.0)}, 7.0)
+    assert (loads_of(told), speed_of(told)) == ({AssignedPartition("logs", 3): PartitionLoad(1.5, 2.0)}, 7.0)
 
 
 def test_members_keep_their_partitions_while_kafka_does_not_say_how_many_there_are() -> None:
@@ -221,7 +223,13 @@ def test_members_keep_their_partitions_while_kafka_does_not_say_how_many_there_a
 
 def test_a_load_that_cannot_be_does_not_stop_the_group() -> None:
     group = Group(
-        4, {0: Load(float("nan")), 1: Load(1.0), 2: Load(float("inf"), float("inf")), 3: Load(-5.0)}
+        4,
+        {
+            0: PartitionLoad(float("nan")),
+            1: PartitionLoad(1.0),
+            2: PartitionLoad(float("inf"), float("inf")),
+            3: PartitionLoad(-5.0),
+        },
     )
     for name in "ab":
         group.join(name)

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.archive import footer as footers
-from sluice.archive.file import COLUMNS, STRETCHES, Place, of_loss, of_records
+from sluice.archive.file import COLUMNS, STRETCHES, ArchivedPartition, of_loss, of_records
 from sluice.archive.footer import Footer, UnreadableArchiveFile
 from sluice.transmission.records import RECORDS
 
-PLACE = Place("logs", "2c1e4e2a-0000-0000-0000-000000000000", 3)
+PLACE = ArchivedPartition("logs", "2c1e4e2a-0000-0000-0000-000000000000", 3)
 
 
 def line(day: int) -> bytes:

@@ -13,7 +13,7 @@ from kafka.consumer.fetcher import Fetcher
 from kafka.coordinator.consumer import ConsumerCoordinator
 
 from sluice.archive.feeds import Feeds
-from sluice.archive.file import Place
+from sluice.archive.file import ArchivedPartition
 from sluice.archive.inbox import TOGETHER_SECONDS, Item
 from sluice.archive.partition import PartitionWriter
 from sluice.archive.polling import SHORT_POLL_MS, polled
@@ -108,7 +108,7 @@ def test_kafka_python_has_what_is_asked_of_it() -> None:
 class Writer:
     """A writer that does nothing."""
 
-    place: Place
+    place: ArchivedPartition
 
     def start(self) -> None: ...
 
@@ -117,7 +117,7 @@ class Writer:
 
 def test_a_released_writer_is_not_heard_when_its_partition_is_back() -> None:
     feeds = Feeds()
-    first, second = (Writer(Place("logs", "x", 0)) for _ in range(2))
+    first, second = (Writer(ArchivedPartition("logs", "x", 0)) for _ in range(2))
     feeds.add(first)  # type: ignore[arg-type]
     assert feeds.of(first) is feeds.get(0)  # type: ignore[arg-type]
     feeds.release([0], 0.0)
@@ -134,7 +134,7 @@ def test_a_writer_waits_no_longer_for_more_than_its_files_may_be_old(
     asked: list[Sequence[float]] = []
     settings = Settings().model_copy(update={"archive": Archive(max_age_seconds=age)})
     writer = PartitionWriter(
-        settings, Place("logs", "x", 0), topics=None, database=sqlite(),  # type: ignore[arg-type]
+        settings, ArchivedPartition("logs", "x", 0), topics=None, database=sqlite(),  # type: ignore[arg-type]
         events=lambda of, event: None, generation=lambda: 0, key=b"k",
     )  # fmt: skip
 

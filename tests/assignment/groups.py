@@ -6,7 +6,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from sluice.assignment.base import Assignment, Group, Load, Member, Partition
+from sluice.assignment.base import AssignedPartition, Assignment, Group, Member, PartitionLoad
 
 TOPICS = ("t0", "t1", "t2")
 #: Paper 003's topics and subscriptions.
@@ -26,7 +26,7 @@ def groups(
     there; None: some are.
     """
     partitions = {topic: draw(st.integers(0, most)) for topic in TOPICS}
-    every = [Partition(topic, n) for topic, count in partitions.items() for n in range(count + 1)]
+    every = [AssignedPartition(topic, n) for topic, count in partitions.items() for n in range(count + 1)]
     ids = draw(st.lists(st.integers(0, 99), min_size=1, max_size=members, unique=True))
     if measured is None:
         measured = draw(st.booleans())
@@ -42,7 +42,7 @@ def groups(
         for number in ids
     )
     amounts = st.floats(0, 1e9)
-    loads = st.dictionaries(st.sampled_from(every), st.builds(Load, amounts, amounts))
+    loads = st.dictionaries(st.sampled_from(every), st.builds(PartitionLoad, amounts, amounts))
     return Group(made, partitions, draw(loads) if measured else {})
 
 

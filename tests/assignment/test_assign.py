@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.assignment.assign import TOLERANCE, assign
-from sluice.assignment.base import Group, Load, Member, Partition
+from sluice.assignment.base import AssignedPartition, Group, Member, PartitionLoad
 from sluice.assignment.measures import by_load, by_number, counts, moves
 from tests.assignment.groups import C0, C1, C2, PAPER, fewest, fewest_moves, groups, owning
 from tests.examples import examples
@@ -88,11 +88,11 @@ def test_papers_group_is_four_four_five_and_moves_only_what_the_absent_member_ha
 
 def test_a_partition_of_five_times_the_load_has_fewer_beside_it() -> None:
     partitions = {"t": 14}
-    loads = {Partition("t", n): Load(5e6 if n == 3 else 1e6) for n in range(14)}
+    loads = {AssignedPartition("t", n): PartitionLoad(5e6 if n == 3 else 1e6) for n in range(14)}
     group = Group(tuple(Member(f"m{n}", frozenset("t")) for n in range(3)), partitions, loads)
     found = assign(group)
     assert by_load(found, {each: load.rate for each, load in loads.items()}) == 0
-    (hot,) = (held for held in found.values() if Partition("t", 3) in held)
+    (hot,) = (held for held in found.values() if AssignedPartition("t", 3) in held)
     assert len(hot) == 2
 
 
@@ -102,25 +102,25 @@ def test_a_member_of_half_the_speed_gets_half_as_much() -> None:
 
 
 def test_what_waits_counts_beside_what_arrives() -> None:
-    loads = {Partition("t", n): Load(0.0, 6e8 if n < 2 else 6e7) for n in range(4)}
+    loads = {AssignedPartition("t", n): PartitionLoad(0.0, 6e8 if n < 2 else 6e7) for n in range(4)}
     members = (Member("a", frozenset("t")), Member("b", frozenset("t")))
     found = assign(Group(members, {"t": 4}, loads))
     assert all(sum(each.number < 2 for each in held) == 1 for held in found.values())
 
 
 def test_idle_partitions_are_spread_by_number() -> None:
-    loads = {Partition("t", n): Load(1e6 if n < 2 else 0.0) for n in range(22)}
+    loads = {AssignedPartition("t", n): PartitionLoad(1e6 if n < 2 else 0.0) for n in range(22)}
     members = (Member("a", frozenset("t")), Member("b", frozenset("t")))
     assert counts(assign(Group(members, {"t": 22}, loads))) == [11, 11]
 
 
 def test_a_small_unevenness_moves_nothing_and_a_large_one_does() -> None:
-    held = frozenset(Partition("t", n) for n in range(10))
-    rest = frozenset(Partition("t", n) for n in range(10, 20))
+    held = frozenset(AssignedPartition("t", n) for n in range(10))
+    rest = frozenset(AssignedPartition("t", n) for n in range(10, 20))
     members = (Member("a", frozenset("t"), held), Member("b", frozenset("t"), rest))
 
     def moved(busier: float) -> int:
-        loads = {Partition("t", n): Load(busier if n < 10 else 1.0) for n in range(20)}
+        loads = {AssignedPartition("t", n): PartitionLoad(busier if n < 10 else 1.0) for n in range(20)}
         before = {member.id: sorted(member.owned) for member in members}
         return moves(before, assign(Group(members, {"t": 20}, loads))).living
 
@@ -131,7 +131,7 @@ def test_a_small_unevenness_moves_nothing_and_a_large_one_does() -> None:
 def test_a_new_member_gets_work_though_nobody_is_too_busy() -> None:
     partitions = {"t": 400}
     members = tuple(Member(f"m{n:02}", frozenset("t")) for n in range(40))
-    loads = {Partition("t", n): Load(1.0) for n in range(400)}
+    loads = {AssignedPartition("t", n): PartitionLoad(1.0) for n in range(400)}
     group = Group(members, partitions, loads)
     before = assign(owning(group, assign(group), without="m07"))
     after = assign(owning(group, before))
@@ -140,20 +140,20 @@ def test_a_new_member_gets_work_though_nobody_is_too_busy() -> None:
 
 
 def test_a_chain_helps_a_member_that_shares_no_topic_with_the_idle_one() -> None:
-    a = Member("a", frozenset({"x"}), frozenset(Partition("x", n) for n in range(4)))
-    b = Member("b", frozenset({"x", "y"}), frozenset(Partition("y", n) for n in range(3)))
+    a = Member("a", frozenset({"x"}), frozenset(AssignedPartition("x", n) for n in range(4)))
+    b = Member("b", frozenset({"x", "y"}), frozenset(AssignedPartition("y", n) for n in range(3)))
     c = Member("c", frozenset({"y"}))
     found = assign(Group((a, b, c), {"x": 4, "y": 3}))
     assert sorted(counts(found)) == [2, 2, 3]
 
 
 def test_a_claim_of_an_older_generation_gives_way() -> None:
-    both = frozenset({Partition("t", 0)})
+    both = frozenset({AssignedPartition("t", 0)})
     members = (
         Member("a", frozenset("t"), both, generation=4),
         Member("b", frozenset("t"), both, generation=5),
     )
-    assert assign(Group(members, {"t": 1})) == {"a": [], "b": [Partition("t", 0)]}
+    assert assign(Group(members, {"t": 1})) == {"a": [], "b": [AssignedPartition("t", 0)]}
 
 
 @pytest.mark.parametrize("topics", [1, 10, 50])
@@ -166,7 +166,7 @@ def test_fifty_members_and_a_thousand_partitions_take_under_50_ms(topics: int, k
         for n in range(50)
     )
     every = Group(members, partitions).all_partitions()
-    loads = {each: Load(chance.paretovariate(1.2)) for each in every} if known else {}
+    loads = {each: PartitionLoad(chance.paretovariate(1.2)) for each in every} if known else {}
     group = Group(members, partitions, loads)
     first = assign(group)
     gone = assign(owning(group, first, without="m00"))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.assignment.assign import PAYS, TOLERANCE, assign
-from sluice.assignment.base import Assignment, Group, Load, Member, Partition
+from sluice.assignment.base import AssignedPartition, Assignment, Group, Member, PartitionLoad
 from sluice.assignment.measures import counts, moves
 from sluice.assignment.weights import MEAN, weigh
 from tests.assignment.groups import TOPICS, fewest_moves, groups, owning
@@ -33,11 +33,11 @@ def owned(draw: st.DrawFn, *, alike: bool = False, equal: bool = False) -> Group
         name: frozenset(TOPICS) if alike or name == names[0] else draw(some, label=name) for name in names
     }
     owners = {
-        Partition(topic, n): draw(st.sampled_from([each for each in names if topic in topics[each]]))
+        AssignedPartition(topic, n): draw(st.sampled_from([each for each in names if topic in topics[each]]))
         for topic, count in partitions.items()
         for n in range(count)
     }
-    loads = {each: Load(1e6 * (1 if equal else draw(st.integers(1, 100)))) for each in owners}
+    loads = {each: PartitionLoad(1e6 * (1 if equal else draw(st.integers(1, 100)))) for each in owners}
     members = tuple(
         Member(
             name,
@@ -66,7 +66,7 @@ class Busy:
         self.speeds = dict(zip((each.id for each in group.members), weights.members, strict=True))
         self.level = sum(self.weights.values()) / sum(self.speeds.values())
 
-    def of(self, assignment: Mapping[str, list[Partition]]) -> dict[str, float]:
+    def of(self, assignment: Mapping[str, list[AssignedPartition]]) -> dict[str, float]:
         return {
             member: sum(self.weights[each] for each in some) / self.speeds[member]
             for member, some in assignment.items()

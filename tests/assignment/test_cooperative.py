@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from sluice.assignment.assign import assign
-from sluice.assignment.base import Group, Member, Partition
+from sluice.assignment.base import AssignedPartition, Group, Member
 from sluice.assignment.cooperative import this_round
 from tests.assignment.groups import groups, owning
 from tests.examples import examples
@@ -23,7 +23,7 @@ def test_nothing_is_handed_out_that_another_member_has(group: Group) -> None:
 
 
 def test_an_owner_keeps_what_a_member_that_was_dropped_still_claims() -> None:
-    at, topics = Partition("t", 0), frozenset({"t"})
+    at, topics = AssignedPartition("t", 0), frozenset({"t"})
     owner = Member("a", topics, frozenset({at}), generation=5)
     dropped = Member("b", topics, frozenset({at}), generation=3)
     group = Group((owner, dropped), {"t": 1})

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.assignment.base import Load, Partition
-from sluice.assignment.observed import SETTLED_SECONDS, Observed, Smoothed
+from sluice.assignment.base import AssignedPartition, PartitionLoad
+from sluice.assignment.observed import SETTLED_SECONDS, ObservedGroup, Smoothed
 from tests.examples import examples
 
-AT = Partition("t", 0)
+AT = AssignedPartition("t", 0)
 rates = st.floats(0, 1e9)
 steps = st.floats(0.1, 100)
 
@@ -43,14 +43,14 @@ def test_a_half_life_counts_the_past_half() -> None:
 
 
 def test_a_partition_has_what_arrives_and_what_waits() -> None:
-    seen = Observed()
+    seen = ObservedGroup()
     seen.log(0.0, AT, 1000, 400)
     seen.log(SETTLED_SECONDS, AT, 1000 + SETTLED_SECONDS * 1000, 5900)
-    assert seen.loads() == {AT: Load(1000.0, SETTLED_SECONDS * 1000 - 4900)}
+    assert seen.loads() == {AT: PartitionLoad(1000.0, SETTLED_SECONDS * 1000 - 4900)}
 
 
 def test_the_load_of_a_partition_that_was_just_added_is_not_known() -> None:
-    seen = Observed()
+    seen = ObservedGroup()
     seen.log(0.0, AT, 1000, 400)
     assert seen.loads() == {}
     seen.log(SETTLED_SECONDS - 1, AT, 9000, 400)
@@ -58,14 +58,14 @@ def test_the_load_of_a_partition_that_was_just_added_is_not_known() -> None:
 
 
 def test_a_log_that_was_made_again_has_no_negative_rate() -> None:
-    seen = Observed()
+    seen = ObservedGroup()
     for at, end in ((0.0, 0), (SETTLED_SECONDS, 5000), (SETTLED_SECONDS + 1, 10)):
         seen.log(at, AT, end, 0)
-    assert seen.loads() == {AT: Load(5000 / SETTLED_SECONDS, 10)}
+    assert seen.loads() == {AT: PartitionLoad(5000 / SETTLED_SECONDS, 10)}
 
 
 def test_an_idle_member_does_not_seem_slow() -> None:
-    seen = Observed()
+    seen = ObservedGroup()
     seen.processed("a", 5e6, 1.0)
     seen.processed("a", 5e3, 0.001)  # in a minute with little to do
     seen.processed("a", 0.0, 0.0)

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.speed.source import Part, Slice
+from sluice.speed.source import Slice, SourcePart
 from sluice.transmission.records import UNREADABLE
 from sluice.transmission.topics import Topics
 from tests.attack.outcome import Outcome
@@ -49,7 +49,7 @@ def one(
     assert poisoner.send(lines(0, GOOD))
     end, before = topics.spans(topic, 0)[0].end, peak_mib()
     try:
-        read = list(Part(settings.kafka, topic, [Slice(0, start, end)], b"k" * 32))
+        read = list(SourcePart(settings.kafka, topic, [Slice(0, start, end)], b"k" * 32))
     except Exception as error:
         return "STOPS", f"{type(error).__name__}: {error}"
     good = sum(batch.column("line").to_pylist().count(GOOD) for batch in read)

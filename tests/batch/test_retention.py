@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sluice.batch.retention import Dropped, TopicRetention, gone, result_rows
+from sluice.batch.retention import DroppedDays, TopicRetention, gone, result_rows
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.results import results
@@ -118,6 +118,6 @@ def test_a_periods_columns_go_in_any_layout_and_newer_ones_stay() -> None:
 
 
 def test_a_run_says_what_it_dropped() -> None:
-    some = Dropped("logs", [DAY, DAY + timedelta(days=3)], 10, 2, 1, 5, 0, 3)
+    some = DroppedDays("logs", [DAY, DAY + timedelta(days=3)], 10, 2, 1, 5, 0, 3)
     assert str(some).startswith("logs: 2 days (2015-05-17 to 2015-05-20), 10 results, 2 blocks, 1 partitions")
-    assert str(Dropped("logs", [], 0, 0, 0, 0, 0, 0)).startswith("logs: 0 days, 0 results")
+    assert str(DroppedDays("logs", [], 0, 0, 0, 0, 0, 0)).startswith("logs: 0 days, 0 results")

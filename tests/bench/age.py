@@ -21,7 +21,7 @@ from sluice.speed.ledger import INTERVALS, ByteLedger
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.topic_tasks import TopicTasks
-from sluice.speed.writer import Counted, Writer
+from sluice.speed.writer import CountedBatch, Writer
 from sluice.state.periods import changed
 from sluice.storage.backfills import Backfills
 from sluice.storage.commits import CommitLog, TopicClaim
@@ -171,7 +171,7 @@ class Layer:
         assert self._writer is not None
         return {partition: offset + 1 for partition, offset in self._writer.position.items()}
 
-    def _counted(self, seq: int) -> Counted:
+    def _counted(self, seq: int) -> CountedBatch:
         begin = 1_000 * self._number
         seen = {"host": ["web1"], "src_file": ["access.log"], "start": [begin], "end": [begin + 1_000]}
         ledger = ByteLedger.from_table(pa.table(seen, schema=INTERVALS))
@@ -183,7 +183,7 @@ class Layer:
             for key in self._keys()
         ]  # fmt: skip
         found = replace(Gathered.of(FOUND.empty_table()), stated=pa.Table.from_pylist(stated, schema=STATED))
-        return Counted(found, ledger, changed(found.stated, seq)[0])
+        return CountedBatch(found, ledger, changed(found.stated, seq)[0])
 
 
 def _bounds() -> Any:

@@ -19,7 +19,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from sluice.archive import session
 from sluice.archive.archiver import Archiver
 from sluice.archive.assignor import LoadAssignor
-from sluice.archive.file import COMPRESSION_LEVEL, Place, of_records
+from sluice.archive.file import COMPRESSION_LEVEL, ArchivedPartition, of_records
 from sluice.archive.heartbeat import ARCHIVER, Heartbeat
 from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsStore
@@ -282,7 +282,10 @@ def where_it_goes(settings: Settings, blocks: Sequence[list[bytes]]) -> list[lis
     steps: list[tuple[str, Callable[[], object]]] = [
         ("mac", lambda: genuine(key, identity[:3], bodies, identity[3])),
         ("decode: mac, split, identity of each line", lambda: list(records(0, messages, key))),
-        ("file: event times, Parquet, zstd", lambda: of_records(Place("logs", "id", 0), 0, found, 1)),
+        (
+            "file: event times, Parquet, zstd",
+            lambda: of_records(ArchivedPartition("logs", "id", 0), 0, found, 1),
+        ),
     ]
     return [[name, best(step) / lines * 1e9] for name, step in steps]
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from sluice.archive import index, layout
-from sluice.archive.file import Place, of_records
+from sluice.archive.file import ArchivedPartition, of_records
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
@@ -81,11 +81,11 @@ def archive(settings: Settings, topic: str, lines: pa.Array, files: int) -> dict
     """Archive the lines; returns the offset after each partition's last record."""
     store, ends = HdfsStore.of(settings), dict[str, int]()
     for partition in range(PARTITIONS):
-        place, next_ = Place(topic, TOPIC_ID, partition), 0
+        place, next_ = ArchivedPartition(topic, TOPIC_ID, partition), 0
         directory = layout.partition_directory(settings, topic, TOPIC_ID, partition)
 
         def publish(
-            batch: pa.RecordBatch, first: int, directory: str = directory, place: Place = place
+            batch: pa.RecordBatch, first: int, directory: str = directory, place: ArchivedPartition = place
         ) -> None:
             made = of_records(place, first, [batch], generation=1)
             path = f"{directory}/{layout.file_name(first)}"

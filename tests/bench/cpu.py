@@ -11,7 +11,7 @@ from sluice.runtime import detached
 from sluice.runtime.detached import TOKEN
 from sluice.runtime.settings import Settings
 from sluice.stack.environment import DAEMON
-from sluice.stack.memory import Family
+from sluice.stack.memory import ProcessFamily
 
 #: A part of the platform, by the beginning of a daemon's or a job's name.
 PARTS = {
@@ -37,7 +37,7 @@ class Cpu:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._family = Family(settings)
+        self._family = ProcessFamily(settings)
         self._parts: dict[int, str] = {}
 
     def seconds(self) -> Counter[str]:

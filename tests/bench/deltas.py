@@ -18,7 +18,7 @@ from sluice.speed.state_pass import StatePass
 from sluice.state import deltas
 from sluice.state.dealing import Dealing
 from sluice.state.state import read_state
-from sluice.storage.epochs import Readable, Snapshot
+from sluice.storage.epochs import CommittedColumns, Snapshot
 from tests.bench.emulated import MemoryLog
 from tests.bench.outcome import Bar, Cell, Outcome, Table
 from tests.bench.workers import PLAN, partials, writer
@@ -142,7 +142,7 @@ class Snapshots:
         return self.memory.newest()
 
     def snapshot(self, keys: Any) -> Snapshot:
-        readable = Readable(self.memory.newest(), self.memory.epochs())
+        readable = CommittedColumns(self.memory.newest(), self.memory.epochs())
         return Snapshot(readable, self.memory.commits[-1].committed_at, self.memory.periods(keys))
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from sluice.storage.commits import Commit, CommitLog, Head, LedgerRow, Version
+from sluice.storage.commits import Commit, CommitHead, CommitLog, LedgerRow, Version
 from sluice.storage.epochs import Epochs, PeriodKey, StatePeriod
 from sluice.storage.hbase import Cells
 from sluice.storage.postgres import engine_at
@@ -97,11 +97,11 @@ class MemoryLog:
         self._epochs = Epochs()
         self._periods: dict[PeriodKey, StatePeriod] = {}
 
-    def head(self) -> Head | None:
+    def head(self) -> CommitHead | None:
         if not self.commits:
             return None
         last = self.commits[-1]
-        return Head(last.seq, last.token, last.topic_id, dict(last.end), last.committed_at)
+        return CommitHead(last.seq, last.token, last.topic_id, dict(last.end), last.committed_at)
 
     def newest(self) -> int:
         return len(self.commits)

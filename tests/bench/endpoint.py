@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
 from sluice.stack.environment import DAEMON
-from sluice.stack.memory import Family, proportional_bytes
+from sluice.stack.memory import ProcessFamily, proportional_bytes
 from sluice.state import finals
 from sluice.state.series import START, dimension, series_schema
 from sluice.storage import schema
@@ -125,7 +125,7 @@ class Measured:
     def memory(self) -> dict[str, int]:
         """Bytes by kind of process."""
         found: dict[str, int] = {}
-        for pid in Family(self.settings).pids():
+        for pid in ProcessFamily(self.settings).pids():
             try:
                 process = psutil.Process(pid)
                 if process.environ().get(DAEMON, "").split(":")[-1] != "sql":

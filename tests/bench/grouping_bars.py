@@ -17,7 +17,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from sluice.grouping import strategy
-from sluice.grouping.base import Cluster, Counts, Strategy, Targets
+from sluice.grouping.base import Counts, Strategy, Targets, WorkerCluster
 from sluice.grouping.measures import imbalance, loads, makespan, replicas
 from sluice.grouping.planned import Planned, PlannedRouter
 from sluice.runtime.arrays import Hashes
@@ -69,7 +69,7 @@ def streams() -> Mapping[str, Stream]:
     return {"EDU": edu_stream(), "ISP": isp_stream(), "Zipf 1.4, 1 M keys": zipf_stream(1.4, 1_000_000)}
 
 
-def planned(rule: Planned, cluster: Cluster, before: Counts) -> PlannedRouter:
+def planned(rule: Planned, cluster: WorkerCluster, before: Counts) -> PlannedRouter:
     """A single source's router with a plan that was made from the batch `before`."""
     router = rule.router(cluster)
     rule.boundary([router], cluster, before)
@@ -104,7 +104,7 @@ def balance(tuples: int) -> tuple[list[Bar], Table]:
     for name, stream in streams().items():
         before, keys = Counts.of(stream.batch(0, tuples)), stream.batch(1, tuples)
         for limits in LIMITS:
-            cluster, held = Cluster.alike(limits.workers), []
+            cluster, held = WorkerCluster.alike(limits.workers), []
             for what, rule, (most, replicated) in (
                 ("planned", PLANNED, limits.plan),
                 ("planned with correction", CORRECTED, limits.corrected),
@@ -128,7 +128,7 @@ def balance(tuples: int) -> tuple[list[Bar], Table]:
 
 def moves(tuples: int) -> list[Bar]:
     """Bars for EDU when its most frequent key changes in the middle of the second batch."""
-    stream, cluster = Drift(edu_stream(), "move", at=1.5), Cluster.alike(FEW)
+    stream, cluster = Drift(edu_stream(), "move", at=1.5), WorkerCluster.alike(FEW)
     batches = [stream.batch(number, tuples) for number in range(3)]
     found = {name: _over_batches(strategy(name), cluster, batches) for name in ("planned", "kg2", "tag")}
     return [
@@ -151,7 +151,7 @@ def moves(tuples: int) -> list[Bar]:
     ]
 
 
-def _over_batches(rule: Strategy, cluster: Cluster, batches: list[Hashes]) -> list[float]:
+def _over_batches(rule: Strategy, cluster: WorkerCluster, batches: list[Hashes]) -> list[float]:
     """max / mean - 1 of each batch."""
     router = rule.router(cluster)
     found = []
@@ -163,7 +163,7 @@ def _over_batches(rule: Strategy, cluster: Cluster, batches: list[Hashes]) -> li
 
 def unequal(tuples: int) -> list[Bar]:
     """Bars for workers with t_i spread evenly over 1 .. 4."""
-    cluster = Cluster(tuple(np.linspace(1, 4, FEW).tolist()))
+    cluster = WorkerCluster(tuple(np.linspace(1, 4, FEW).tolist()))
     found = []
     for name, stream in streams().items():
         before, keys = Counts.of(stream.batch(0, tuples)), stream.batch(1, tuples)
@@ -174,7 +174,7 @@ def unequal(tuples: int) -> list[Bar]:
 
 def cost(tuples: int, rounds: int) -> list[Bar]:
     """Bars for the cost of EDU at 64 workers: the fastest round after one that compiles."""
-    stream, cluster = edu_stream(), Cluster.alike(FEW)
+    stream, cluster = edu_stream(), WorkerCluster.alike(FEW)
     before, keys = Counts.of(stream.batch(0, tuples)), stream.batch(1, tuples)
     found = []
     for name in ("planned", *CHOOSING):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sluice.grouping import strategy
-from sluice.grouping.base import Cluster, Strategy
+from sluice.grouping.base import Strategy, WorkerCluster
 from sluice.grouping.measures import imbalance
 from sluice.runtime.arrays import Floats, Hashes
 from sluice_lab.simulate import Simulation
@@ -51,7 +51,7 @@ class Setting:
 
     stream: Stream
     tuples: int
-    cluster: Cluster
+    cluster: WorkerCluster
     sources: int
     service: Service
     size: int

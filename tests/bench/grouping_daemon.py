@@ -15,11 +15,11 @@ from sluice.spark.worker_daemon import prepare
 
 def load() -> None:
     """Import what workers will import, and compile the routing loops or load them from disk."""
-    from sluice.grouping.base import Cluster
+    from sluice.grouping.base import WorkerCluster
     from tests.bench.grouping_contenders import rules
 
     for rule in rules().values():
-        rule.router(Cluster.alike(2)).route(np.arange(2, dtype=np.uint64))
+        rule.router(WorkerCluster.alike(2)).route(np.arange(2, dtype=np.uint64))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.grouping.auto import Figures, rows_if_combined, top_share
+from sluice.grouping.auto import BatchFigures, rows_if_combined, top_share
 from sluice.runtime.arrays import Floats, Ints
 from tests.bench.grouping_states import States
 
@@ -57,14 +57,14 @@ class Loads:
         nth = np.concatenate([np.arange(1, count + 1) / count for count in self.tuples])
         return np.repeat(self.begun, self.tuples) + np.repeat(self.ended - self.begun, self.tuples) * nth
 
-    def figures(self, states: States, *, sources: int, workers: int, combined: bool) -> Figures:
+    def figures(self, states: States, *, sources: int, workers: int, combined: bool) -> BatchFigures:
         """The figures by which `auto` decides.
 
         states: of the batch, one per key. combined: the loads are those of sources.
         """
         sent = self.held.sum() / states.itemsize
         tuples = int(self.tuples.sum())
-        return Figures(
+        return BatchFigures(
             tuples=tuples,
             groups=len(states),
             rows=sent if combined else rows_if_combined(states["count"], sources),
@@ -100,7 +100,7 @@ class Ran:
     source: int
     p50: float
     p99: float
-    figures: Figures
+    figures: BatchFigures
 
 
 Measured = Mapping[str, Sequence[Ran]]

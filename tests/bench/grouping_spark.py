@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.grouping import strategy
-from sluice.grouping.base import Cluster, Strategy
+from sluice.grouping.base import Strategy, WorkerCluster
 from sluice_lab.clusters import equal, spread
 from sluice_lab.streams import edu_stream
 from tests.bench.grouping_contenders import Setting, compare, rules
@@ -41,7 +41,7 @@ class Comparison:
     """
 
     title: str
-    cluster: Cluster
+    cluster: WorkerCluster
     sources: int
     service: Service
     tuples: int

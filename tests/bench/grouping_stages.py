@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sluice.grouping.base import Cluster, Strategy
+from sluice.grouping.base import Strategy, WorkerCluster
 from sluice.runtime.arrays import Hashes
 from tests.bench.grouping_states import States, aggregate, payloads
 
@@ -74,7 +74,7 @@ class Job:
     """
 
     strategy: Strategy
-    cluster: Cluster
+    cluster: WorkerCluster
     slices: Sequence[str]
     carried: Sequence[Mapping[str, Any]]
     service: Service

@@ -19,7 +19,7 @@ from sluice.collection import inventory
 from sluice.collection.pattern import Pattern
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
-from sluice.stack.memory import Family, proportional_bytes
+from sluice.stack.memory import ProcessFamily, proportional_bytes
 from tests.bench import workload
 
 TOPIC = "logs"
@@ -137,7 +137,7 @@ class Watch:
     seen: list[Seen] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._family = Family(self.settings)
+        self._family = ProcessFamily(self.settings)
         self._began = time.monotonic()
         self._measured = -MEMORY_SECONDS  # when memory was measured last
         self._memory = (0, 0)

@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Router, Strategy, Targets
+from sluice.grouping.base import Router, Strategy, Targets, WorkerCluster
 from sluice.grouping.candidates import Hashed, hashed
 from sluice.grouping.compiled import step
 from sluice.grouping.load import own_counts
@@ -53,6 +53,6 @@ class Salting(Strategy):
     def __post_init__(self) -> None:
         within(self, "salts", 1, 1 << 16)
 
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> Router:
         state = _Salts(Hashed.of(cluster, seed), self.salts, np.full(1, source % self.salts))
         return LoopRouter(_route, state, own_counts(cluster, source))

@@ -19,7 +19,7 @@ import pyarrow as pa
 from sluice.results import formats
 from sluice.results.layers import StoredLayers
 from sluice.results.query import Query, Where
-from sluice.results.reader import Answer, read
+from sluice.results.reader import ResultsAnswer, read
 from sluice.runtime.days import DAY_MS
 from sluice.runtime.settings import Settings
 from sluice.stack.users import Users
@@ -321,7 +321,7 @@ def as_csv(curves: Served, rounds: int) -> Csv:
 class Growth:
     """The batches of an answer, and what Arrow holds in memory while they are read."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ResultsAnswer) -> None:
         self._answer = answer
         self.rows = self.largest = 0
 

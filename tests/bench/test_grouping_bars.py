@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sluice.grouping.base import Cluster, Counts
+from sluice.grouping.base import Counts, WorkerCluster
 from sluice.grouping.planned import Planned
 from tests.bench import grouping_bars
 from tests.bench.outcome import Bar, Outcome
@@ -50,7 +50,7 @@ def test_the_bound_is_between_the_plan_and_its_correction(outcome: Outcome) -> N
 def test_each_overloaded_group_of_workers_costs_at_least_a_replica() -> None:
     """Key 1 fills two and a half of four workers, 11 one, and 12 the rest; then 11 doubles."""
     before = np.repeat(np.array([1, 11, 12], np.uint64), [500, 200, 100])
-    rule, cluster = Planned(tolerance=1_000_000, buckets=64), Cluster.alike(4)
+    rule, cluster = Planned(tolerance=1_000_000, buckets=64), WorkerCluster.alike(4)
     router = rule.router(cluster)
     rule.boundary([router], cluster, Counts.of(before))
     same, doubled = before, np.append(before, np.full(200, 11, np.uint64))

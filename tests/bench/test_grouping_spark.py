@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping import strategy
-from sluice.grouping.auto import Costs, Decision, Figures
-from sluice.grouping.base import Cluster, ParameterOutOfBounds
+from sluice.grouping.auto import BatchFigures, Costs, Decision
+from sluice.grouping.base import ParameterOutOfBounds, WorkerCluster
 from sluice.traffic.edu import EDU
 from sluice_lab.clusters import equal
 from sluice_lab.streams import edu_stream
@@ -48,12 +48,12 @@ def in_process(session: object, job: Job) -> pa.Table:
     return pa.Table.from_batches([r for worker, ps in sent.items() for r in job.aggregate(worker, ps)])
 
 
-def setting(folder: Path, cluster: Cluster, sources: int = SOURCES, size: int = 24) -> Setting:
+def setting(folder: Path, cluster: WorkerCluster, sources: int = SOURCES, size: int = 24) -> Setting:
     return Setting(edu_stream(), TUPLES, cluster, sources, Wait(0.0), size, folder)
 
 
 def ran(seconds: float = 1.0, state: int = 100, cost: float = 0.0) -> Ran:
-    figures = Figures(400_000, 400, 3_200.0, cost, 24.0, EDU.top, 1 / 8, 32)
+    figures = BatchFigures(400_000, 400, 3_200.0, cost, 24.0, EDU.top, 1 / 8, 32)
     return Ran(seconds, 0.0, 0.0, seconds, 0.0, 10, 5, state, state, 10, 0.5, 0.9, figures)
 
 
@@ -119,7 +119,7 @@ def test_load_is_tuples_times_the_times_of_the_slots(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grouping_contenders, "run", in_process)
-    unequal = setting(tmp_path, Cluster((1.0, 3.0)), sources=2)
+    unequal = setting(tmp_path, WorkerCluster((1.0, 3.0)), sources=2)
     found = compare(None, {name: strategy(name)}, unequal, 1, "test")  # type: ignore[arg-type]
     assert found[name][0].uneven == pytest.approx(0.5)
 

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from sluice.storage import reconciled, schema
 from sluice.storage.backfills import Backfills
-from sluice.storage.dashboards import Dashboards, Pinned
+from sluice.storage.dashboards import Dashboards, PinnedChart
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import line, spec
 from tests.plugins.test_quality_pages import DIFFERENCE, compared, computed, letter
@@ -18,13 +18,13 @@ from tests.results.stored import Stored
 HOSTILE = "<img/src=x/onerror=alert(1)>"
 #: Charts that can be drawn, one of a task that is gone, and what is no chart's address.
 CHARTS = (
-    Pinned("All", "task=sample&last=all"),
-    Pinned(
+    PinnedChart("All", "task=sample&last=all"),
+    PinnedChart(
         HOSTILE, "task=sample&metric=count&metric=p50&split=path&top=2&last=all&shape=stack&compare=before"
     ),
-    Pinned("By client", "task=sample&split=client&last=6h"),
-    Pinned("Gone", "task=gone"),
-    Pinned("Wrong", "task=sample&top=many"),
+    PinnedChart("By client", "task=sample&split=client&last=6h"),
+    PinnedChart("Gone", "task=gone"),
+    PinnedChart("Wrong", "task=sample&top=many"),
 )
 #: The newest lines of each topic.
 LINES = [line(status="404"), line(path="/blog/a"), line(path=HOSTILE, size="-")]

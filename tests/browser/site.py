@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from fastapi.responses import HTMLResponse
 
 from sluice.monitoring.flow.platform import Platform
-from sluice.monitoring.flow.seen import Seen
+from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.runtime.throttle import Rate
-from sluice.storage.news import Look, Published, TopicNews
+from sluice.storage.news import NewsSnapshot, Published, TopicNews
 from sluice.tasks.store import TaskStore
 from tests.browser.filled import HOSTILE, LINES, fill
 from tests.monitoring.flow.made import hurting
@@ -43,7 +43,7 @@ class Site:
     database: sa.Engine
     commit: int = COMMIT  # as of which the layers are
     deaf: bool = False  # nobody may listen to events
-    seen: Seen = field(default_factory=lambda: hurting(HOSTILE))  # of the platform
+    seen: FlowAnswers = field(default_factory=lambda: hurting(HOSTILE))  # of the platform
 
     def count(self, lines: int) -> None:
         """So many more lines of a new period come, and are committed."""
@@ -70,7 +70,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
     from sluice_airflow.api import app as module
     from sluice_airflow.api import hub, security, stores
-    from sluice_airflow.api.reads import Busy, Reads
+    from sluice_airflow.api.reads import Reads, TooManyReaders
     from sluice_airflow.console import editor, platform
 
     login, database = Login(), sqlite(threads=True)
@@ -90,14 +90,14 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setattr(editor, "sample", lambda settings, topic, count: LINES)
     fill(database, layers)
 
-    def look() -> Look:
+    def look() -> NewsSnapshot:
         keys = {each.name: ("logs", each.key) for each in TaskStore(database).list()}
-        return Look(keys, {"logs": TopicNews(own.commit, {(1, 1): own.commit}, 0, Published())})
+        return NewsSnapshot(keys, {"logs": TopicNews(own.commit, {(1, 1): own.commit}, 0, Published())})
 
     class Told(hub.Hub):
         def join(self) -> Any:
             if own.deaf:
-                raise Busy("32 listen already", 15)
+                raise TooManyReaders("32 listen already", 15)
             return super().join()
 
     listeners, places = Told(look, seconds=0.1), Reads()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.storage.dashboards import MOST_CHARTS, Dashboard, Dashboards, Pinned
+from sluice.storage.dashboards import MOST_CHARTS, Dashboard, Dashboards, PinnedChart
 from tests.browser.filled import HOSTILE
 from tests.browser.test_pages import expensive, rested, settled, until, visit
 
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.slow
 
 BOARDS = "/console/dashboards"
 DATA = "/console/charts/data"
-LAST = Pinned("Last", "task=sample&metric=count&last=6h")
+LAST = PinnedChart("Last", "task=sample&metric=count&last=6h")
 #: As in board.js and rests.js.
 AT_ONCE, LONGEST_REST_MS = 3, 60_000
-CLIENTS = Pinned("Clients", "task=sample&metric=count&split=client&last=all")
+CLIENTS = PinnedChart("Clients", "task=sample&metric=count&split=client&last=all")
 
 
-def board(site: Site, *charts: Pinned, name: str = "Night") -> Dashboard:
+def board(site: Site, *charts: PinnedChart, name: str = "Night") -> Dashboard:
     """A new dashboard of the site's user."""
     return Dashboards(site.database).create(HOSTILE, name, charts)
 
@@ -137,7 +137,9 @@ def test_with_the_server_away_a_tile_keeps_its_picture_and_comes_back(page: Page
 
 
 def test_a_chart_that_is_refused_says_why_and_the_others_are_drawn(page: Page, site: Site) -> None:
-    made = board(site, Pinned("Refused", "task=sample&metric=nothing"), Pinned("Gone", "task=gone"), LAST)
+    made = board(
+        site, PinnedChart("Refused", "task=sample&metric=nothing"), PinnedChart("Gone", "task=gone"), LAST
+    )
     visit(page, f"{BOARDS}/{made.id}")
     assert "has no 'nothing'" in tile(page, "Refused").inner_text()
     assert "There is no task gone now" in tile(page, "Gone").inner_text()
@@ -164,7 +166,12 @@ def test_a_tile_is_read_by_keyboard_and_as_a_table(page: Page, site: Site) -> No
 
 
 def test_charts_are_ordered_renamed_and_removed_by_keyboard_alone(page: Page, site: Site) -> None:
-    made = board(site, Pinned("A", "task=sample"), Pinned("B", "task=sample"), Pinned("C", "task=sample"))
+    made = board(
+        site,
+        PinnedChart("A", "task=sample"),
+        PinnedChart("B", "task=sample"),
+        PinnedChart("C", "task=sample"),
+    )
     visit(page, f"{BOARDS}/{made.id}/edit")
     later = page.get_by_role("button", name="Later: A")
     later.focus()
@@ -184,7 +191,12 @@ def test_charts_are_ordered_renamed_and_removed_by_keyboard_alone(page: Page, si
 
 
 def test_a_chart_is_dragged_to_another_place(page: Page, site: Site) -> None:
-    made = board(site, Pinned("A", "task=sample"), Pinned("B", "task=sample"), Pinned("C", "task=sample"))
+    made = board(
+        site,
+        PinnedChart("A", "task=sample"),
+        PinnedChart("B", "task=sample"),
+        PinnedChart("C", "task=sample"),
+    )
     visit(page, f"{BOARDS}/{made.id}/edit")
     begin = page.locator(".grip").first.bounding_box()
     end = page.locator("#rows li").nth(2).bounding_box()

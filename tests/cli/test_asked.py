@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from sluice.cli.asked import naming, span
 from sluice.cli.errors import USAGE, explain
 from sluice.cli.main import app
-from sluice.results.asked import Given, query
+from sluice.results.asked import WrittenQuery, query
 from sluice.results.query import BadQuery
 from tests.engine.samples import active, spec
 
@@ -78,7 +78,7 @@ def test_an_option_of_lines_that_cannot_be_read_is_named(options: tuple[str, ...
 def test_an_option_that_the_task_cannot_answer_is_named(options: dict[str, Any], said: str) -> None:
     (task,) = active(spec())
     with pytest.raises(BadQuery, match=said), naming(options):
-        query(task.spec.name, given=Given(**options)).check(task)
+        query(task.spec.name, given=WrittenQuery(**options)).check(task)
 
 
 @pytest.mark.parametrize("when", [(None, "2024-03-01"), ("2024-03-01", "2024-03-01"), (None, None)])

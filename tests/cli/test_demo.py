@@ -24,7 +24,7 @@ from sluice.quality.hops import Hops
 from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.speed.progress import SpeedProgress, progress_path
 from sluice.stack import network
-from sluice.stack.airflow_api import Run
+from sluice.stack.airflow_api import DagRun
 from sluice.stack.airflow_session import AirflowError
 from sluice.storage import postgres, schema
 from sluice.storage.dashboards import Dashboards
@@ -52,7 +52,7 @@ class Airflow:
         self.asked.append((first, last))
         return len(self.asked)
 
-    def wait_backfill(self, number: int, timeout: float) -> list[Run]:
+    def wait_backfill(self, number: int, timeout: float) -> list[DagRun]:
         first, last = self.asked[number - 1]
         wanted = [first + timedelta(days=n) for n in range((last - first).days + 1)]
         for day in wanted:
@@ -60,9 +60,9 @@ class Airflow:
             with self.book.engine.begin() as connection:
                 published_now(connection, self.book.topic, day, {"0": 9})
         now = datetime(2026, 11, 27, tzinfo=UTC)
-        return [Run("nightly_batch", f"r_{day}", "success", "backfill", day, now, now) for day in wanted]
+        return [DagRun("nightly_batch", f"r_{day}", "success", "backfill", day, now, now) for day in wanted]
 
-    def wait_downstream(self, dag: str, runs: list[Run], timeout: float) -> list[Run]:
+    def wait_downstream(self, dag: str, runs: list[DagRun], timeout: float) -> list[DagRun]:
         assert dag == "reconcile"
         return []
 

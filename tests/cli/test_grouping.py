@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from sluice.cli import grouping as module
 from sluice.cli.main import app
 from sluice.grouping import STRATEGIES
-from sluice.grouping.auto import Auto, Figures
+from sluice.grouping.auto import Auto, BatchFigures
 from sluice.runtime.settings import get_settings
 from sluice.speed.progress import SpeedProgress, progress_path
 from sluice.storage import postgres
@@ -23,7 +23,7 @@ from sluice.tasks import TaskSpec
 from sluice.tasks.store import TaskStore
 from tests.tasks.database import sqlite
 
-FIGURES = Figures(
+FIGURES = BatchFigures(
     tuples=200_000, groups=5_000, rows=18_000, cost=2e-6, state=24, top=0.3, widest=0.5, workers=2
 )
 

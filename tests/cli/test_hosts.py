@@ -18,7 +18,7 @@ from sluice.collection.render import Agent
 from sluice.runtime import settings as of_settings
 from sluice.runtime.settings import Settings
 from sluice.stack import status
-from sluice.stack.status import Line
+from sluice.stack.status import StatusLine
 from sluice.storage import postgres
 from tests.collection.one_host import connected, connection, private_key, public
 
@@ -92,7 +92,7 @@ def test_status_shows_agents_elsewhere(
 ) -> None:
     monkeypatch.setattr(status, "daemons", lambda _: [])
     problem = "" if state == "running" else "h1 is away"
-    monkeypatch.setattr(far, "agents", lambda _: [Line("flume-far1", state, 0, 0, problem)])
+    monkeypatch.setattr(far, "agents", lambda _: [StatusLine("flume-far1", state, 0, 0, problem)])
     with pytest.raises(typer.Exit) as ended:
         stack.status()
     assert ended.value.exit_code == code

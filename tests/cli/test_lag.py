@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from sluice.cli import lag as module
 from sluice.cli.main import app
 from sluice.monitoring.lag import look
-from sluice.monitoring.lag.model import Report
+from sluice.monitoring.lag.model import LagReport
 from tests.monitoring.test_lag import AT, report
 
 run = CliRunner()
@@ -75,5 +75,5 @@ def test_one_look_is_printed_once_and_problems_are_its_exit_code(monkeypatch: py
 
 
 def test_of_a_topic_that_does_not_exist_only_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = lag(monkeypatch, "nope", answers=[Report(AT, (), (), {"nope": "it does not exist"})])
+    found = lag(monkeypatch, "nope", answers=[LagReport(AT, (), (), {"nope": "it does not exist"})])
     assert (found.exit_code, found.stdout) == (1, "nope: it does not exist\n")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from sluice.cli.lines import lines
 from sluice.lines import answer as module
-from sluice.lines.answer import Answer
+from sluice.lines.answer import LinesAnswer
 from sluice.lines.query import LinesQuery
 from sluice.results.query import BadQuery
 from tests.engine.samples import BYTES, active, line, spec
@@ -32,7 +32,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What the result counts."""
     says = [len(LINES)]
 
-    def find(settings: Any, query: LinesQuery, **options: Any) -> Answer:
+    def find(settings: Any, query: LinesQuery, **options: Any) -> LinesAnswer:
         query.check(active(TASK)[0])
         sources = MadeSources([[one(n, text) for n, text in enumerate(LINES)]], gone=["a file is gone"])
         return answer(TASK, query, sources, below=EVERYTHING, counted=says[0])

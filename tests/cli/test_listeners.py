@@ -15,7 +15,7 @@ from sluice.stack import entry, supervisord
 from sluice.stack.daemons import kafka, postgres
 from sluice.storage import listener as database
 from sluice.transmission import listener
-from sluice.transmission.listener import Listener
+from sluice.transmission.listener import KafkaListener
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def changed(tmp_path: Path) -> Settings:
     settings = Settings(instance="test", home=tmp_path)
     kafka.configure(settings)
     (tmp_path / "hosts").mkdir()
-    listener.write(tmp_path, Listener("127.0.0.1", "identity.p12", "trust.p12", "1"))
+    listener.write(tmp_path, KafkaListener("127.0.0.1", "identity.p12", "trust.p12", "1"))
     return settings
 
 
@@ -79,7 +79,7 @@ def test_postgres_starts_again_for_a_job_s_host_and_listens_to_it_with_tls_alone
     monkeypatch.setattr(os, "geteuid", lambda: 1000)  # no file is given to another account
     postgres.configure(settings)
     (tmp_path / "hosts").mkdir()
-    database.write(tmp_path, database.Listener("10.0.0.1", ["10.0.0.31/32", "work2.example"]))
+    database.write(tmp_path, database.DatabaseListener("10.0.0.1", ["10.0.0.31/32", "work2.example"]))
     for name, answer in (("running", True), ("stop_program", None)):
         monkeypatch.setattr(supervisord, name, lambda *_, answer=answer: answer)
     monkeypatch.setattr(supervisord, "start_program", lambda *_: postgres.configure(settings))

@@ -16,15 +16,15 @@ from sluice.cli import nightly as module
 from sluice.cli.asked_by import me
 from sluice.cli.nightly import NightFailed, NightPaused
 from sluice.stack import airflow_api, entry, journal
-from sluice.stack.airflow_api import Run
+from sluice.stack.airflow_api import DagRun
 
 DAY = date(2015, 5, 17)
 DAYS = ["--from", "2015-05-17", "--to", "2015-05-18"]
 
 
-def run(day: date, state: str) -> Run:
+def run(day: date, state: str) -> DagRun:
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    return Run("nightly_batch", f"backfill__{day}", state, "backfill", day, now, now)
+    return DagRun("nightly_batch", f"backfill__{day}", state, "backfill", day, now, now)
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ class Airflow:
         self.asked.append((first, last))
         return len(self.asked)
 
-    def backfill_runs(self, number: int) -> list[Run]:
+    def backfill_runs(self, number: int) -> list[DagRun]:
         first, last = self.asked[number - 1]
         self.looks += 1
         states = ["queued", "running", self.ends]
@@ -69,7 +69,7 @@ class Airflow:
         state = states[min(self.looks - 2, 2)]
         return [run(first + timedelta(days=n), state) for n in range((last - first).days + 1)]
 
-    def wait_downstream(self, dag: str, runs: list[Run], timeout: float) -> list[Run]:
+    def wait_downstream(self, dag: str, runs: list[DagRun], timeout: float) -> list[DagRun]:
         assert dag == "reconcile"
         assert all(each.state == "success" for each in runs)
         return []

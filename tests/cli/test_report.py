@@ -3,7 +3,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from sluice.cli.report import HOT, MetricTotal, MoveReport, Report, TaskReport, short
+from sluice.cli.report import HOT, DemoReport, MetricTotal, MoveReport, TaskReport, short
 from sluice.grouping.auto import Auto
 from sluice.quality.hops import Hops
 from sluice.results.agreement import how
@@ -20,8 +20,8 @@ TASK = TaskReport(
 )  # fmt: skip
 
 
-def report(hops: Hops = HOPS, task: TaskReport = TASK, failures: tuple[str, ...] = ()) -> Report:
-    return Report(
+def report(hops: Hops = HOPS, task: TaskReport = TASK, failures: tuple[str, ...] = ()) -> DemoReport:
+    return DemoReport(
         hops=hops, tasks=[task], failures=list(failures), seconds={"start": 1.5, "replay": 2.0},
         peak_memory_bytes=5 << 30, urls={"airflow": "http://127.0.0.1:22080"}, login={"user": "admin"},
     )  # fmt: skip

@@ -15,7 +15,7 @@ from sluice.collection import enrolment, hosts, ssh
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.enrolment import EnrolError
 from sluice.collection.hosts import Host
-from sluice.collection.login import Login, of_connection
+from sluice.collection.login import SshLogin, of_connection
 from sluice.runtime.settings import Settings
 from sluice.units import answering
 from tests.collection.one_host import connected, connection, private_key, public
@@ -38,7 +38,9 @@ def host(settings: Settings, machine: EmulatedHost) -> Host:
     return hosts.load(settings)["h1"]
 
 
-def said(settings: Settings, machine: EmulatedHost, key: str = FIRST, port: int = 0, **extras: Any) -> Login:
+def said(
+    settings: Settings, machine: EmulatedHost, key: str = FIRST, port: int = 0, **extras: Any
+) -> SshLogin:
     fields = connection(machine, key, **extras)
     return of_connection(settings, hosts.load(settings)["h1"], {**fields, "port": port or machine.port})
 

@@ -29,7 +29,7 @@ from sluice.stack import secrets
 from sluice.stack.airflow_environment import for_asyncpg
 from sluice.stack.entry import check
 from sluice.storage import listener
-from sluice.storage.listener import Listener
+from sluice.storage.listener import DatabaseListener
 from sluice.storage.postgres import engine_at
 from tests.free_ports import port_base
 from tests.waiting import until
@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """It listens to a host."""
     tmp_path = tmp_path_factory.mktemp("server")
     (tmp_path / "home" / "hosts").mkdir(parents=True)
-    listener.write(tmp_path / "home", Listener("127.0.0.1", [f"{HOST}/32"]))
+    listener.write(tmp_path / "home", DatabaseListener("127.0.0.1", [f"{HOST}/32"]))
     with started(tmp_path, "off") as made:
         yield made
 

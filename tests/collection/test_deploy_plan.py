@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.collection.deploy_plan import Change, deployed, describe, plan
+from sluice.collection.deploy_plan import AgentChange, deployed, describe, plan
 from sluice.collection.inventory import InventoryError
 from sluice.collection.render import folder
 from sluice.runtime.settings import Settings
 from tests.collection.conftest import INVENTORY, Write
 
 
-def put(settings: Settings, changes: list[Change]) -> None:
+def put(settings: Settings, changes: list[AgentChange]) -> None:
     """Lay the rendered files down as a deployment does."""
     for change in changes:
         assert change.rendered is not None
@@ -18,7 +18,7 @@ def put(settings: Settings, changes: list[Change]) -> None:
             (folder(settings, change.agent) / name).write_text(text)
 
 
-def actions(changes: list[Change]) -> dict[str, str]:
+def actions(changes: list[AgentChange]) -> dict[str, str]:
     return {change.agent: change.action for change in changes}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.collection import metrics
 from sluice.collection.health import check, judge
-from sluice.collection.metrics import Metrics, MetricsUnreachable
+from sluice.collection.metrics import AgentCounters, MetricsUnreachable
 from sluice.collection.render import Agent
 from sluice.runtime.settings import Settings
 
@@ -21,8 +21,8 @@ def reading(
     put: float = 100,
     sink: dict[str, float] | None = None,
     **channel: float,
-) -> Metrics:
-    return Metrics(
+) -> AgentCounters:
+    return AgentCounters(
         {
             "SOURCE.files": {"StartTime": 1.0, "ChannelWriteFail": 0.0},
             "CHANNEL.buffer": {
@@ -52,7 +52,7 @@ def test_a_filling_channel(size: float, alerts: list[str]) -> None:
 
 def test_a_channel_that_is_full_by_bytes() -> None:
     """Blocks of many lines fill a memory channel long before it has as many as it may have."""
-    full = Metrics({**reading(size=900).counters, "CHANNEL.bytes": {"ChannelFillPercentage": 91.0}})
+    full = AgentCounters({**reading(size=900).counters, "CHANNEL.bytes": {"ChannelFillPercentage": 91.0}})
     assert judge(EDGE, full, None, 0).alerts == {"web1: channel": "web1: channel 91 % full"}
 
 
@@ -84,7 +84,7 @@ def test_lines_that_do_not_move() -> None:
 def test_an_agent_that_lives_on_without_its_source() -> None:
     """For example, because it may not read its log."""
     parts = {name: values for name, values in reading().counters.items() if not name.startswith("SOURCE")}
-    (message,) = judge(EDGE, Metrics(parts), None, 0).alerts.values()
+    (message,) = judge(EDGE, AgentCounters(parts), None, 0).alerts.values()
     assert message == "web1: its source does not run: see `sluice logs flume-web1`"
 
 
@@ -109,7 +109,7 @@ def test_drained(size: float, taken: float, drained: bool) -> None:
 def test_an_agent_without_its_source_is_not_complete() -> None:
     whole = reading()
     assert whole.complete
-    assert not Metrics({k: v for k, v in whole.counters.items() if not k.startswith("SOURCE")}).complete
+    assert not AgentCounters({k: v for k, v in whole.counters.items() if not k.startswith("SOURCE")}).complete
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_an_agent_that_does_not_answer() -> None:
 def test_generations_that_cannot_be_written_are_a_failure_of_the_source() -> None:
     """The files wait for which they cannot be written, and nothing else fails."""
     first, second = (
-        Metrics({**reading().counters, "SOURCE.generations": {"EventReadFail": n}}) for n in (0.0, 2.0)
+        AgentCounters({**reading().counters, "SOURCE.generations": {"EventReadFail": n}}) for n in (0.0, 2.0)
     )
     health = judge(EDGE, second, judge(EDGE, first, None, 0), 5)
     assert health.alerts == {"web1: source": "web1: source fails (EventReadFail +2)"}

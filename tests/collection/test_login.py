@@ -10,7 +10,7 @@ import asyncssh
 import pytest
 
 from sluice.collection.hosts import Host
-from sluice.collection.login import Login, LoginError, algorithms, of_connection
+from sluice.collection.login import LoginError, SshLogin, algorithms, of_connection
 from sluice.runtime.settings import Settings
 
 HOST = Host(name="h1", address="127.0.1.1", connection="ssh_h1")
@@ -22,13 +22,13 @@ RSA = asyncssh.generate_private_key("ssh-rsa").export_public_key("openssh").deco
 PLAIN = {"conn_type": "ssh", "host": "127.0.1.9", "port": 2222, "login": "sluice", "password": None}
 
 
-def read(settings: Settings, **fields: Any) -> Login:
+def read(settings: Settings, **fields: Any) -> SshLogin:
     return of_connection(settings, HOST, {**PLAIN, **fields})
 
 
 def test_the_fields_of_the_provider_are_taken(settings: Settings) -> None:
     said = read(settings, extra={"private_key": PRIVATE, "host_key": f"{PUBLIC} somebody"})
-    assert said == Login("127.0.1.9", 2222, "sluice", "", PRIVATE, PUBLIC, "ssh_h1")
+    assert said == SshLogin("127.0.1.9", 2222, "sluice", "", PRIVATE, PUBLIC, "ssh_h1")
     assert PRIVATE not in repr(said)
     # As Airflow's own classes and its command give them.
     assert read(settings, port="2222", extra=json.dumps({"private_key": PRIVATE, "host_key": PUBLIC})) == said
@@ -39,7 +39,7 @@ def test_the_fields_of_the_provider_are_taken(settings: Settings) -> None:
 @pytest.mark.parametrize("extra", [None, "", "{}", {}])
 def test_what_is_left_out_has_a_default(settings: Settings, extra: str | Mapping[str, str] | None) -> None:
     said = read(settings, host=None, port=None, extra=extra)
-    assert said == Login("127.0.1.1", 22, "sluice", connection="ssh_h1")
+    assert said == SshLogin("127.0.1.1", 22, "sluice", connection="ssh_h1")
 
 
 def test_what_is_empty_or_false_asks_for_nothing(settings: Settings) -> None:

@@ -13,7 +13,7 @@ from sluice.collection import enrolment, hosts, readable, remote
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.pattern import Pattern
 from sluice.collection.render import Agent
-from sluice.collection.ssh import Link, RemoteFailed
+from sluice.collection.ssh import RemoteFailed, SshLink
 from sluice.runtime import settings as of_settings
 from sluice.runtime.settings import Settings
 from tests.collection.one_host import switch_on_without_roots_rights
@@ -44,7 +44,7 @@ def account(settings: Settings) -> str:
 
 
 def check(settings: Settings, folder: Path) -> int:
-    link: Link = enrolment.link(settings, hosts.load(settings)["h1"])
+    link: SshLink = enrolment.link(settings, hosts.load(settings)["h1"])
     return readable.check(link, "far1", [Pattern(folder, "access.%Y-%m-%d.log")])
 
 

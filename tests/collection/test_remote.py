@@ -139,12 +139,12 @@ def test_no_secret_is_in_a_command_line_or_readable_by_others(
 def test_a_copy_that_was_damaged_on_the_way_is_not_used(
     settings: Settings, machine: EmulatedHost, far: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = ssh.Link.copy
+    real = ssh.SshLink.copy
 
-    def damaged(self: ssh.Link, folder: object, files: dict[str, object]) -> None:
+    def damaged(self: ssh.SshLink, folder: object, files: dict[str, object]) -> None:
         real(self, folder, {**files, "keeper": b"#!/bin/sh\n"})  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ssh.Link, "copy", damaged)
+    monkeypatch.setattr(ssh.SshLink, "copy", damaged)
     with pytest.raises(ssh.RemoteFailed):
         start(settings, far)
     assert remote.status(settings, far).state == "stopped"

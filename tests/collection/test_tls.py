@@ -17,7 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 
 from sluice.collection import addresses, certificates, deploy, enrolment, lifecycle
-from sluice.collection.metrics import Metrics, MetricsUnreachable
+from sluice.collection.metrics import AgentCounters, MetricsUnreachable
 from sluice.runtime.settings import Settings, make_secret
 from tests.collection.laid_down import lay_down
 from tests.free_ports import free_ports
@@ -72,10 +72,10 @@ def start_collector(settings: Settings, address: str) -> None:
     lifecycle.await_ready(settings, [collector])
 
 
-def counters(settings: Settings, name: str) -> Metrics:
+def counters(settings: Settings, name: str) -> AgentCounters:
     """The agent's, once it answers: on a busy machine that may take longer than the platform waits."""
 
-    def answer() -> Metrics | None:
+    def answer() -> AgentCounters | None:
         with suppress(MetricsUnreachable):
             return lifecycle.counters(settings, deploy.agent(settings, name))
         return None

@@ -25,7 +25,7 @@ import pytest
 from sluice.archive import index
 from sluice.quality.audit import audit, kafka_ends
 from sluice.quality.hops import Hops
-from sluice.results.counted import Counted, Number, counted
+from sluice.results.counted import CountedResults, Number, counted
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import supervisord
@@ -195,22 +195,22 @@ class Platform:
         for task, wanted in expected(self.written[day]).items():
             assert self.counted(task, day, "online").values == wanted, task
 
-    def counted(self, task: str, day: dt.date, layer: str) -> Counted:
+    def counted(self, task: str, day: dt.date, layer: str) -> CountedResults:
         start = int(dt.datetime.combine(day, dt.time(), dt.UTC).timestamp() * 1000)
         return counted(self.settings, task, layer, since=start, until=start + 24 * HOUR)
 
-    def kill_job(self, name: str) -> detached.Record:
+    def kill_job(self, name: str) -> detached.ProcessRecord:
         """kill -9 a detached process, but not its children."""
         record = self.job(name)
         os.kill(record.pid, signal.SIGKILL)
         return record
 
-    def job(self, name: str) -> detached.Record:
+    def job(self, name: str) -> detached.ProcessRecord:
         record = detached.read(name, self.settings.home / "run")
         assert record is not None, f"{name} was never started"
         return record
 
-    def wait_restarted(self, before: detached.Record) -> float:
+    def wait_restarted(self, before: detached.ProcessRecord) -> float:
         """Wait until another process runs under the name; returns how many seconds that took."""
         begin = time.monotonic()
 

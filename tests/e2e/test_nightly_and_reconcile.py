@@ -10,7 +10,7 @@ import pytest
 
 from sluice.client import Client
 from sluice.engine.rowkey import RowKey
-from sluice.stack.airflow_api import Airflow, Run
+from sluice.stack.airflow_api import Airflow, DagRun
 from sluice.stack.users import Users
 from sluice.storage.days import Days
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
@@ -53,7 +53,7 @@ def planted(platform: Platform) -> Planted:
 
 
 @pytest.fixture(scope="module")
-def reconciled(platform: Platform, planted: Planted) -> list[Run]:
+def reconciled(platform: Platform, planted: Planted) -> list[DagRun]:
     """The reconciliations after a backfill of the days of the faults and of one that differs.
 
     One run can cover several days.
@@ -124,7 +124,7 @@ def shown(platform: Platform) -> dict[tuple[int, str], tuple[int, str]]:
 
 
 def test_a_planted_difference_is_found_and_named(
-    platform: Platform, planted: Planted, reconciled: list[Run]
+    platform: Platform, planted: Planted, reconciled: list[DagRun]
 ) -> None:
     failed = next(run for run in reconciled if run.state == "failed")
     with Airflow(platform.settings) as airflow:

@@ -49,7 +49,7 @@ def test_the_command_says_where_it_runs(listed: Settings) -> None:
     for host in ("local", "h1"):
         argv = places.command(listed, "archiver-2", host, ["--topic", "logs"])
         assert argv[-4:] == ["--topic", "logs", "--member", "archiver-2"]
-        record = detached.Record("archiver-2", 1, 1, "", "", argv, "")
+        record = detached.ProcessRecord("archiver-2", 1, 1, "", "", argv, "")
         assert places.host_of(record) == host
     assert places.runs_on(listed, "archiver-2") is None
 

@@ -73,10 +73,10 @@ def there(machine: EmulatedHost) -> list[int]:
     return [each.pid for each in machine.processes() if "jobs/speed_layer.py" in " ".join(command_line(each))]
 
 
-def waits(settings: Settings) -> moving.Seen:
+def waits(settings: Settings) -> moving.RunningMember:
     """Wait until the successor runs, and cannot count yet."""
 
-    def so() -> moving.Seen | None:
+    def so() -> moving.RunningMember | None:
         found = moving.seen(settings, NEXT)
         return found if found and said(settings, NEXT).get("pid") == found.pid else None
 
@@ -86,7 +86,7 @@ def waits(settings: Settings) -> moving.Seen:
     return found
 
 
-def after(settings: Settings, before: moving.Seen, kill: Callable[[], None]) -> moving.Seen:
+def after(settings: Settings, before: moving.RunningMember, kill: Callable[[], None]) -> moving.RunningMember:
     """The next process of the successor, after it was killed."""
     kill()
     until(lambda: moving.seen(settings, NEXT) != before, what="it is missed")

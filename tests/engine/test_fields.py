@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.engine.count import count
-from sluice.engine.extract import Lines
+from sluice.engine.extract import BatchLines
 from sluice.engine.fields import NoSuchField
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
@@ -33,7 +33,7 @@ JSON = TopicSpec(name="shop", format="json", time=TimeSpec(extract=Extract(field
 
 
 def cut(topic: TopicSpec, lines: list[bytes], **extract: Any) -> list[str | None]:
-    values = Lines(pa.array(lines, pa.binary()), {}, topic).values(Extract(**extract))
+    values = BatchLines(pa.array(lines, pa.binary()), {}, topic).values(Extract(**extract))
     distinct = [*values.distinct.to_pylist(), None]
     return [distinct[code] for code in values.codes.tolist()]
 

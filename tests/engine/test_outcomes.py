@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sluice.engine import count as counting
 from sluice.engine import cut, fields, parse
-from sluice.engine.count import Counted, count
+from sluice.engine.count import CountedLines, count
 from sluice.engine.outcomes import COUNTS, LOOKED_AT, SAMPLES, Reckoning, summed
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Version
@@ -45,7 +45,7 @@ TASKS = [
 ]
 
 
-def counted(lines: list[bytes], *specs: TaskSpec, topic: TopicSpec = LOGS) -> Counted:
+def counted(lines: list[bytes], *specs: TaskSpec, topic: TopicSpec = LOGS) -> CountedLines:
     return count(records(lines), EnginePlan.of(active(*specs), LIMITS, topic))
 
 

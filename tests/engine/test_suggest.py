@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.engine.extract import Lines
+from sluice.engine.extract import BatchLines
 from sluice.engine.places import MOST_CHARACTERS, pieces, places
 from sluice.engine.suggest import NothingThere, Suggestion, suggest
 from sluice.tasks import TopicSpec
@@ -49,7 +49,7 @@ lines_of = {
 
 
 def cut(topic: TopicSpec, lines: list[bytes], extract: Extract) -> list[str | None]:
-    found = Lines(pa.array(lines, pa.binary()), {}, topic).values(extract)
+    found = BatchLines(pa.array(lines, pa.binary()), {}, topic).values(extract)
     distinct = [*found.distinct.to_pylist(), None]
     return [distinct[code] for code in found.codes.tolist()]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.engine import tuples as module
-from sluice.engine.extract import Values
+from sluice.engine.extract import ExtractedValues
 from sluice.engine.tuples import TUPLES, Tuples, hash_keys, payloads, read
 
 KEYS = ("a", "", "é", "x_y")
@@ -22,7 +22,7 @@ def made(groups: list[int], measures: list[str | None] | None = None) -> Tuples:
     values = None
     if measures is not None:
         codes = np.array([len(texts) if m is None else texts.index(m) for m in measures], np.int64)
-        values = Values(codes, pa.array(texts, pa.string()))
+        values = ExtractedValues(codes, pa.array(texts, pa.string()))
     return Tuples(
         (3, 2),
         np.array(groups, np.int32),

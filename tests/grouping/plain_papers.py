@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 from math import ceil
 
-from sluice.grouping.base import Cluster
+from sluice.grouping.base import WorkerCluster
 from tests.grouping.plain import LossyCounting, SpaceSaving, candidates, mix
 
 
@@ -32,12 +32,12 @@ class KG2:
 
 
 class TAG:
-    def __init__(self, cluster: Cluster, seed: int, theta: float, counters: int) -> None:
+    def __init__(self, cluster: WorkerCluster, seed: int, theta: float, counters: int) -> None:
         self.cluster, self.seed, self.theta, self.counters = cluster, seed, theta, counters
         self.rows: dict[int, list[int]] = {}
         self.start_window(cluster)
 
-    def start_window(self, cluster: Cluster) -> None:
+    def start_window(self, cluster: WorkerCluster) -> None:
         self.cluster = cluster
         self.summary = SpaceSaving(cluster.workers * self.counters)
         self.sent = [0] * cluster.workers
@@ -49,7 +49,7 @@ class TAG:
         self.sent[worker] += 1
         return worker
 
-    def window(self, cluster: Cluster) -> None:
+    def window(self, cluster: WorkerCluster) -> None:
         least = self.theta / cluster.workers * self.summary.total
         upto = list(accumulate(cluster.shares.tolist()))
         self.rows = {}
@@ -65,7 +65,7 @@ class TAG:
 
 
 class NAG:
-    def __init__(self, cluster: Cluster, source: int, adjust: float) -> None:
+    def __init__(self, cluster: WorkerCluster, source: int, adjust: float) -> None:
         self.times = list(cluster.times)  # 1 / weight: rounding twice would break ties otherwise
         self.sent, self.first, self.adjust = [0] * cluster.workers, source % cluster.workers, adjust
 
@@ -76,7 +76,7 @@ class NAG:
         self.sent[worker] += 1
         return worker
 
-    def window(self, cluster: Cluster) -> None:
+    def window(self, cluster: WorkerCluster) -> None:
         self.times = [
             1 / ((1 - self.adjust) / time + self.adjust * (1 / t))
             for time, t in zip(self.times, cluster.times, strict=True)
@@ -114,7 +114,7 @@ class DAG:
         held.add(best)
         return best
 
-    def window(self, cluster: Cluster) -> None:
+    def window(self, cluster: WorkerCluster) -> None:
         counts = found(self.summary)
         self.held = {key: held for key, held in self.held.items() if self.is_hot(counts.get(key, 0))}
 

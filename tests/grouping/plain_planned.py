@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sluice.grouping.base import Cluster
+from sluice.grouping.base import WorkerCluster
 from sluice.grouping.planned import Planned
 from tests.grouping.plain import ALL_BITS, SpaceSaving, mix, worker_of
 
@@ -44,7 +44,7 @@ class Past:
 
 
 class PlainPlan:
-    def __init__(self, past: Past, cluster: Cluster, grain: float) -> None:
+    def __init__(self, past: Past, cluster: WorkerCluster, grain: float) -> None:
         self.shares = [float(share) for share in cluster.shares]
         self.expected = past.last
         scale = past.last / past.tuples if past.tuples else 0.0
@@ -118,12 +118,12 @@ class PlainPlan:
 class PlainPlanned:
     """One source."""
 
-    def __init__(self, strategy: Planned, cluster: Cluster, *, source: int, seed: int) -> None:
+    def __init__(self, strategy: Planned, cluster: WorkerCluster, *, source: int, seed: int) -> None:
         self.strategy, self.source, self.seed = strategy, source, seed
         self.past = Past(strategy.buckets, seed)
         self._adopt(PlainPlan(self.past, cluster, strategy.grain), 0.0)
 
-    def boundary(self, cluster: Cluster, batch: Counter[int], sources: int) -> None:
+    def boundary(self, cluster: WorkerCluster, batch: Counter[int], sources: int) -> None:
         self.past.then(batch, 0.5 ** (1 / self.strategy.half_life))
         plan = PlainPlan(self.past, cluster, self.strategy.grain)
         self._adopt(plan, plan.expected / sources)

@@ -13,14 +13,14 @@ from sluice.grouping.auto import (
     LEAST_TUPLES,
     PLANNED,
     Auto,
+    BatchFigures,
     Costs,
-    Figures,
     estimate,
     rows_if_combined,
 )
 
 #: A million cheap tuples of few series from sources of equal size: the case that combining is made for.
-CHEAP = Figures(
+CHEAP = BatchFigures(
     tuples=1_000_000, groups=1_000, rows=8_000, cost=2e-8, state=16, top=0.05, widest=1 / 8, workers=8
 )
 #: Expensive tuples, most of them in one source, and a hot key.
@@ -29,13 +29,13 @@ HOT = replace(CHEAP, cost=5e-5, top=0.4, widest=0.9)
 DISTINCT = replace(CHEAP, groups=900_000, rows=1_000_000, cost=5e-6, state=16, top=1e-6, widest=0.6)
 
 
-def cheapest(figures: Figures) -> str:
+def cheapest(figures: BatchFigures) -> str:
     estimates = estimate(figures, Costs())
     return min(estimates, key=lambda name: estimates[name])
 
 
 @pytest.mark.parametrize(("figures", "best"), [(CHEAP, COMBINE), (HOT, PLANNED), (DISTINCT, KEY)])
-def test_each_strategy_is_the_cheapest_somewhere(figures: Figures, best: str) -> None:
+def test_each_strategy_is_the_cheapest_somewhere(figures: BatchFigures, best: str) -> None:
     assert cheapest(figures) == best
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping import strategy
-from sluice.grouping.base import Cluster, ParameterOutOfBounds, Targets
+from sluice.grouping.base import ParameterOutOfBounds, Targets, WorkerCluster
 from sluice.grouping.measures import imbalance, loads, replicas
 from sluice.grouping.routing import LoopRouter
 from sluice.runtime.arrays import Hashes
@@ -28,7 +28,7 @@ def skewed(tuples: int, skew: float = 1.4, seed: int = 0) -> Hashes:
 
 
 def routed(name: str, keys: Hashes, workers: int, **parameters: Any) -> Targets:
-    return strategy(name, **parameters).router(Cluster.alike(workers)).route(keys)
+    return strategy(name, **parameters).router(WorkerCluster.alike(workers)).route(keys)
 
 
 @both
@@ -55,13 +55,13 @@ def test_it_equals_its_plain_version(
         assert hasattr(Slow, parameter)
         setattr(Slow, parameter, value)
     keys = skewed(2_600, skew)
-    router = strategy(name, **parameters).router(Cluster.alike(workers), source=source, seed=4)
+    router = strategy(name, **parameters).router(WorkerCluster.alike(workers), source=source, seed=4)
     assert router.route(keys).tolist() == Slow([1.0] * workers, source, 4).route(keys.tolist())
 
 
 @both
 def test_it_balances_what_two_choices_cannot(name: str) -> None:
-    keys, cluster = skewed(200_000), Cluster.alike(64)
+    keys, cluster = skewed(200_000), WorkerCluster.alike(64)
     assert imbalance(loads(routed("pkg", keys, 64), cluster)).relative > 5
     assert imbalance(loads(routed(name, keys, 64), cluster)).relative < 0.02
 
@@ -96,8 +96,8 @@ def test_a_theta_finer_than_the_summary_is_refused(name: str) -> None:
 @both
 def test_a_half_life_in_which_a_single_tuple_makes_a_head_is_refused(name: str) -> None:
     with pytest.raises(ParameterOutOfBounds, match="half_life is 320; it must be above W/theta = 320"):
-        strategy(name, half_life=320).router(Cluster.alike(64))
-    strategy(name, half_life=321).router(Cluster.alike(64))
+        strategy(name, half_life=320).router(WorkerCluster.alike(64))
+    strategy(name, half_life=321).router(WorkerCluster.alike(64))
 
 
 @both
@@ -123,7 +123,7 @@ def test_yesterdays_head_is_forgotten(name: str) -> None:
     new = np.arange(50_000, dtype=np.uint64) + 1
     new[::1_000] = 0
     for half_life, kept in ((2_000, True), (1 << 40, False)):
-        router = strategy(name, half_life=half_life).router(Cluster.alike(64))
+        router = strategy(name, half_life=half_life).router(WorkerCluster.alike(64))
         router.route(old)
         after = router.route(new)[new == 0][25:]
         assert (len(set(after.tolist())) <= 2) is kept
@@ -136,7 +136,7 @@ def test_d_is_the_least_that_meets_every_constraint(counts: list[int], workers: 
     keys = np.repeat(np.arange(len(counts), dtype=np.uint64), counts)
     rare = np.arange(1_000, 1_000 + len(keys), dtype=np.uint64)
     keys = np.concatenate([rare, keys])
-    router = strategy("d-choices", epsilon=epsilon, solve_every=1).router(Cluster.alike(workers))
+    router = strategy("d-choices", epsilon=epsilon, solve_every=1).router(WorkerCluster.alike(workers))
     assert isinstance(router, LoopRouter)
     router.route(keys)
     summary = router.state.head.summary
@@ -150,7 +150,7 @@ def test_a_hotter_key_needs_more_choices() -> None:
     for share in (0.05, 0.1, 0.3, 0.9):
         keys = np.arange(20_000, dtype=np.uint64) + 1
         keys[: int(share * 20_000)] = 0
-        router = strategy("d-choices", solve_every=1).router(Cluster.alike(50))
+        router = strategy("d-choices", solve_every=1).router(WorkerCluster.alike(50))
         assert isinstance(router, LoopRouter)
         router.route(np.random.default_rng(0).permutation(keys))
         found.append(int(router.state.d[0]))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds
+from sluice.grouping.base import Counts, ParameterOutOfBounds, WorkerCluster
 from sluice.grouping.dag import DAG
 from sluice.grouping.kg2 import KG2
 from sluice.grouping.measures import imbalance, loads, replicas
@@ -29,7 +29,7 @@ from tests.grouping.paper_streams import cold_with, skewed, workers_of
 def test_it_routes_as_the_plain_version(
     *, workers: int, source: int, seed: int, theta: float, slack: float, room: int, stream: int
 ) -> None:
-    strategy, cluster = DAG(theta=theta, counters=4, slack=slack, table=room), Cluster.alike(workers)
+    strategy, cluster = DAG(theta=theta, counters=4, slack=slack, table=room), WorkerCluster.alike(workers)
     kernel = strategy.router(cluster, source=source, seed=seed)
     slow = plain.DAG(workers, source=source, seed=seed, theta=theta, counters=4, slack=slack, room=room)
     for number in range(3):
@@ -42,13 +42,13 @@ def test_it_routes_as_the_plain_version(
 
 def test_cold_keys_have_one_worker() -> None:
     keys = cold_with({7: 0.3}, 20_000)  # a cold key has 1.4 tuples; a twentieth of a worker's share is 15
-    targets = DAG().router(Cluster.alike(64)).route(keys)
+    targets = DAG().router(WorkerCluster.alike(64)).route(keys)
     assert len(workers_of(7, keys, targets)) > 10
     assert all(len(workers_of(key, keys, targets)) == 1 for key in np.unique(keys).tolist() if key != 7)
 
 
 def test_it_balances_a_skewed_stream_with_fewer_replicas_than_two_choices() -> None:
-    keys, cluster = skewed(100_000, 1, keys=5_000, z=0.8), Cluster.alike(20)
+    keys, cluster = skewed(100_000, 1, keys=5_000, z=0.8), WorkerCluster.alike(20)
     dag, kg2 = DAG().router(cluster).route(keys), KG2().router(cluster).route(keys)
     assert imbalance(loads(dag, cluster)).relative < 0.1
     assert replicas(keys, dag) < 1.1
@@ -56,7 +56,7 @@ def test_it_balances_a_skewed_stream_with_fewer_replicas_than_two_choices() -> N
 
 
 def test_less_slack_balances_better_and_costs_replicas() -> None:
-    keys, cluster = skewed(50_000, 1, keys=500), Cluster.alike(20)
+    keys, cluster = skewed(50_000, 1, keys=500), WorkerCluster.alike(20)
     routed = [DAG(slack=slack).router(cluster).route(keys) for slack in (0.01, 0.1, 1.0)]
     balance = [imbalance(loads(targets, cluster)).relative for targets in routed]
     copies = [replicas(keys, targets) for targets in routed]
@@ -67,7 +67,7 @@ def test_less_slack_balances_better_and_costs_replicas() -> None:
 
 
 def test_a_hot_key_keeps_the_worker_that_its_hash_named() -> None:
-    cluster = Cluster.alike(20)
+    cluster = WorkerCluster.alike(20)
     dag = DAG().router(cluster)
     few, many = cold_with({7: 0.0001}, 20_000), cold_with({7: 0.3}, 20_000)
     before = workers_of(7, few, dag.route(few))
@@ -77,7 +77,7 @@ def test_a_hot_key_keeps_the_worker_that_its_hash_named() -> None:
 
 
 def test_no_key_is_hot_before_shares_can_be_told() -> None:
-    cluster = Cluster.alike(20)  # 800 counters
+    cluster = WorkerCluster.alike(20)  # 800 counters
     keys = np.full(801, 7, np.uint64)
     targets = DAG().router(cluster).route(keys)
     assert len(set(targets[:799].tolist())) == 1
@@ -85,7 +85,7 @@ def test_no_key_is_hot_before_shares_can_be_told() -> None:
 
 
 def test_a_key_that_cooled_down_leaves_the_table_when_the_window_ends() -> None:
-    strategy, cluster = DAG(half_life=10_000), Cluster.alike(20)
+    strategy, cluster = DAG(half_life=10_000), WorkerCluster.alike(20)
     dag = strategy.router(cluster)
     hot, cold = cold_with({7: 0.5}, 40_000), cold_with({7: 0.0002}, 40_000)
     dag.route(hot)
@@ -96,13 +96,13 @@ def test_a_key_that_cooled_down_leaves_the_table_when_the_window_ends() -> None:
 
 
 def test_a_full_table_leaves_further_hot_keys_to_their_hash() -> None:
-    keys, cluster = cold_with({7: 0.3, 8: 0.3}, 20_000), Cluster.alike(20)
+    keys, cluster = cold_with({7: 0.3, 8: 0.3}, 20_000), WorkerCluster.alike(20)
     targets = DAG(table=1).router(cluster).route(keys)
     assert sorted(len(workers_of(key, keys, targets)) == 1 for key in (7, 8)) == [False, True]
 
 
 def test_the_memory_of_a_source_is_counted_once() -> None:
-    small, large = (DAG(table=room).router(Cluster.alike(64)).nbytes for room in (1, 1 + (1 << 10)))
+    small, large = (DAG(table=room).router(WorkerCluster.alike(64)).nbytes for room in (1, 1 + (1 << 10)))
     # A key, its slot, 64 bits, and two to four slots in the hash table.
     assert 8 + 4 + 8 + 2 * 12 <= (large - small) / (1 << 10) <= 8 + 4 + 8 + 4 * 12
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sluice.grouping.compiled import kernel
 from sluice.grouping.frequency import exact, lossy_counting, space_saving
 from sluice.grouping.frequency.decay import FOREVER
-from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put, remove, table
+from sluice.grouping.frequency.table import NOWHERE, CounterTable, Places, find, put, remove, table
 from sluice.grouping.routing import memory
 from sluice.runtime.arrays import Hashes
 from tests.examples import examples
@@ -224,7 +224,7 @@ def test_memory_is_as_the_docstrings_say() -> None:
 
 
 @kernel
-def _insert(held: Table, key: np.uint64, entry: int, places: Places) -> None:
+def _insert(held: CounterTable, key: np.uint64, entry: int, places: Places) -> None:
     put(held, find(held, key), key, entry, places)
 
 

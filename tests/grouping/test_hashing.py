@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.grouping.base import Cluster
+from sluice.grouping.base import WorkerCluster
 from sluice.grouping.candidates import Hashed, hashed
 from sluice.grouping.hashing import mix, second_worker, worker_of
 from tests.grouping import plain
@@ -17,7 +17,7 @@ WORKERS = st.one_of(st.integers(1, 70), st.integers(1, 1 << 16))
 def candidates(key: int, count: int, workers: int, seed: int) -> list[int]:
     """What the kernel writes into a buffer that shows which places it leaves alone."""
     written = np.full(workers, -7, np.int32)
-    found = hashed(Hashed.of(Cluster.alike(workers), seed), np.uint64(key), count, written)
+    found = hashed(Hashed.of(WorkerCluster.alike(workers), seed), np.uint64(key), count, written)
     assert set(written[found:].tolist()) <= {-7}
     return written[:found].tolist()
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.grouping.base import Cluster, ParameterOutOfBounds, Router
+from sluice.grouping.base import ParameterOutOfBounds, Router, WorkerCluster
 from sluice.grouping.kg2 import KG2
 from sluice.grouping.measures import imbalance, loads
 from tests.examples import examples
@@ -16,7 +16,7 @@ from tests.grouping.paper_streams import cold_with, skewed, workers_of
 
 
 def router(workers: int, strategy: KG2 | None = None) -> Router:
-    return (strategy or KG2()).router(Cluster.alike(workers))
+    return (strategy or KG2()).router(WorkerCluster.alike(workers))
 
 
 @examples(30)
@@ -33,7 +33,7 @@ def test_it_routes_as_the_plain_version(
 ) -> None:
     keys = skewed(600, stream)
     error = support / precision
-    kernel = KG2(support=support, error=error, part=part).router(Cluster.alike(workers), seed=seed)
+    kernel = KG2(support=support, error=error, part=part).router(WorkerCluster.alike(workers), seed=seed)
     slow = plain.KG2(workers, seed, support, error, part)
     assert kernel.route(keys).tolist() == [slow.route(int(key)) for key in keys]
 
@@ -70,7 +70,7 @@ def test_a_hot_key_keeps_the_two_workers_it_had_while_it_was_cold() -> None:
 
 def test_a_key_below_the_support_bounds_the_balance_and_a_support_by_workers_fixes_it() -> None:
     keys = cold_with({7: 0.04}, 64_000)
-    cluster = Cluster.alike(64)
+    cluster = WorkerCluster.alike(64)
     as_published = KG2().router(cluster).route(keys)
     by_workers = KG2(support=1 / 320, error=1 / 3200).router(cluster).route(keys)
     assert (

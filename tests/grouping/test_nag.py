@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds
+from sluice.grouping.base import Counts, ParameterOutOfBounds, WorkerCluster
 from sluice.grouping.nag import NAG
 from tests.examples import examples
 from tests.grouping import plain_papers as plain
@@ -28,8 +28,8 @@ TIMES = st.lists(st.floats(0.1, 350), min_size=1, max_size=9)
 def test_it_routes_as_the_plain_version(
     first: list[float], factors: list[float], source: int, adjust: float, stream: int
 ) -> None:
-    clusters = [Cluster(tuple(first))]
-    clusters += [Cluster(tuple(t * f ** (i % 3) for i, t in enumerate(first))) for f in factors]
+    clusters = [WorkerCluster(tuple(first))]
+    clusters += [WorkerCluster(tuple(t * f ** (i % 3) for i, t in enumerate(first))) for f in factors]
     kernel, slow = (
         NAG(adjust=adjust).router(clusters[0], source=source),
         plain.NAG(clusters[0], source, adjust),
@@ -46,7 +46,7 @@ def test_it_routes_as_the_plain_version(
 def test_no_worker_is_ever_more_than_one_tuple_ahead_of_another_by_weight(
     times: list[float], tuples: int
 ) -> None:
-    targets = NAG().router(Cluster(tuple(times))).route(skewed(tuples, 1))
+    targets = NAG().router(WorkerCluster(tuple(times))).route(skewed(tuples, 1))
     sent = np.bincount(targets, minlength=len(times))
     ends = sent * np.array(times)
     nexts = (sent + 1) * np.array(times)
@@ -55,19 +55,19 @@ def test_no_worker_is_ever_more_than_one_tuple_ahead_of_another_by_weight(
 
 def test_the_nearest_come_first() -> None:
     """Paper 001, table 1: workers in the same process, on the node, in the rack, and beyond."""
-    targets = NAG().router(Cluster((350.0, 200.0, 20.0, 100.0))).route(skewed(11, 1))
+    targets = NAG().router(WorkerCluster((350.0, 200.0, 20.0, 100.0))).route(skewed(11, 1))
     assert targets[:6].tolist() == [2, 2, 2, 2, 2, 3]
     assert 0 not in targets
 
 
 def test_alike_workers_take_turns_and_each_source_starts_elsewhere() -> None:
     for source in (0, 1, 5):
-        targets = NAG().router(Cluster.alike(4), source=source).route(skewed(10, 1))
+        targets = NAG().router(WorkerCluster.alike(4), source=source).route(skewed(10, 1))
         assert targets.tolist() == [(source + i) % 4 for i in range(10)]
 
 
 def test_keys_do_not_matter() -> None:
-    cluster = Cluster((1.0, 2.0, 5.0))
+    cluster = WorkerCluster((1.0, 2.0, 5.0))
     one, other = skewed(1_000, 1), skewed(1_000, 2)
     assert (NAG().router(cluster).route(one) == NAG().router(cluster).route(other)).all()
 
@@ -75,7 +75,7 @@ def test_keys_do_not_matter() -> None:
 @pytest.mark.parametrize(("adjust", "share"), [(0.0, 1 / 2), (0.5, 5 / 13), (1.0, 1 / 5)])
 def test_a_window_moves_the_weights_part_of_the_way(adjust: float, share: float) -> None:
     """Worker 0 turns out to be four times as slow: its weight of 1 becomes 1, 0.625 or 0.25."""
-    strategy, cluster, measured = NAG(adjust=adjust), Cluster((1.0, 1.0)), Cluster((4.0, 1.0))
+    strategy, cluster, measured = NAG(adjust=adjust), WorkerCluster((1.0, 1.0)), WorkerCluster((4.0, 1.0))
     nag = strategy.router(cluster)
     keys = skewed(10_000, 1)
     nag.route(keys)

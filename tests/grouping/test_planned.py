@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds, Targets
+from sluice.grouping.base import Counts, ParameterOutOfBounds, Targets, WorkerCluster
 from sluice.grouping.measures import imbalance, loads, makespan, replicas
 from sluice.grouping.planned import Planned, PlannedRouter
 from sluice.runtime.arrays import Hashes
@@ -34,7 +34,7 @@ def with_hot(key: int, share: float, keys: Hashes, seed: int = 0) -> Hashes:
 
 
 def after(
-    batch: Hashes, cluster: Cluster, strategy: Planned | None = None, sources: int = 1
+    batch: Hashes, cluster: WorkerCluster, strategy: Planned | None = None, sources: int = 1
 ) -> list[PlannedRouter]:
     """Routers that have planned after one batch."""
     strategy = strategy or Planned()
@@ -71,7 +71,7 @@ def routed(routers: list[PlannedRouter], keys: Hashes) -> Targets:
 def test_it_routes_as_the_plain_version(
     *, times: tuple[float, ...], sources: int, seed: int, stream: int, hot: float, strategy: Planned
 ) -> None:
-    cluster = Cluster(times)
+    cluster = WorkerCluster(times)
     routers = [strategy.router(cluster, source=source, seed=seed) for source in range(sources)]
     slow = [PlainPlanned(strategy, cluster, source=source, seed=seed) for source in range(sources)]
     for batch in range(3):
@@ -85,7 +85,7 @@ def test_it_routes_as_the_plain_version(
 
 
 def test_a_key_that_outgrows_a_worker_is_split_in_exact_fractions() -> None:
-    cluster = Cluster((1.0, 2.0, 1.0, 4.0, 1.0, 1.0))
+    cluster = WorkerCluster((1.0, 2.0, 1.0, 4.0, 1.0, 1.0))
     keys = with_hot(7 << 50, 0.6, zipf(20_000, 1))
     (router,) = after(keys, cluster, ALONE)
     assert router.plan.keys[0] == 7 << 50
@@ -99,7 +99,7 @@ def test_a_key_that_outgrows_a_worker_is_split_in_exact_fractions() -> None:
 
 
 def test_a_steady_stream_is_balanced_at_the_memory_of_key_grouping() -> None:
-    cluster = Cluster.alike(16)
+    cluster = WorkerCluster.alike(16)
     (router,) = after(zipf(200_000, 1), cluster)
     keys = zipf(200_000, 2)
     targets = router.route(keys)
@@ -109,7 +109,7 @@ def test_a_steady_stream_is_balanced_at_the_memory_of_key_grouping() -> None:
 
 def test_the_plan_alone_leaves_only_the_imbalance_of_chance() -> None:
     """Its counts and the batch's are each off by sqrt(n); 1 % of keys have a second worker."""
-    cluster = Cluster.alike(16)
+    cluster = WorkerCluster.alike(16)
     keys = zipf(200_000, 2)
     targets = after(zipf(200_000, 1), cluster, ALONE)[0].route(keys)
     chance = np.sqrt(2 / (len(keys) / 16))
@@ -118,7 +118,7 @@ def test_the_plan_alone_leaves_only_the_imbalance_of_chance() -> None:
 
 
 def test_less_tolerance_balances_better_and_costs_replicas() -> None:
-    cluster, keys = Cluster.alike(16), zipf(200_000, 2)
+    cluster, keys = WorkerCluster.alike(16), zipf(200_000, 2)
     found = []
     for tolerance in (1e6, 1.0, 0.4):
         targets = after(zipf(200_000, 1), cluster, Planned(tolerance=tolerance, patience=0))[0].route(keys)
@@ -129,7 +129,7 @@ def test_less_tolerance_balances_better_and_costs_replicas() -> None:
 
 
 def test_patience_saves_replicas() -> None:
-    cluster, keys = Cluster.alike(64), zipf(200_000, 2, z=0.8)
+    cluster, keys = WorkerCluster.alike(64), zipf(200_000, 2, z=0.8)
     costs = []
     for patience in (0.0, 1.5):
         routers = after(zipf(200_000, 1, z=0.8), cluster, Planned(patience=patience))
@@ -138,17 +138,17 @@ def test_patience_saves_replicas() -> None:
 
 
 def test_unequal_workers_are_through_at_the_same_time() -> None:
-    cluster = Cluster(tuple(np.linspace(1, 4, 16).tolist()))
+    cluster = WorkerCluster(tuple(np.linspace(1, 4, 16).tolist()))
     (router,) = after(with_hot(9 << 40, 0.3, zipf(200_000, 1)), cluster)
     assert makespan(router.route(with_hot(9 << 40, 0.3, zipf(200_000, 2), 1)), cluster) < 1.02
 
 
 def test_shares_follow_the_times_that_were_measured_last() -> None:
-    strategy, alike = Planned(), Cluster.alike(8)
+    strategy, alike = Planned(), WorkerCluster.alike(8)
     router = strategy.router(alike)
     batch = zipf(50_000, 1)
     strategy.boundary([router], alike, Counts.of(batch))
-    slow = Cluster((4.0, *[1.0] * 7))
+    slow = WorkerCluster((4.0, *[1.0] * 7))
     strategy.boundary([router], slow, Counts.of(batch))
     counts = np.bincount(router.route(zipf(50_000, 2)), minlength=8)
     assert counts[0] / counts.sum() == pytest.approx(slow.shares[0], rel=0.05)
@@ -156,7 +156,7 @@ def test_shares_follow_the_times_that_were_measured_last() -> None:
 
 @pytest.mark.parametrize("sources", [1, 4])
 def test_a_key_that_turns_hot_in_a_batch_leaves_its_worker(sources: int) -> None:
-    cluster = Cluster.alike(16)
+    cluster = WorkerCluster.alike(16)
     late = zipf(100_000, 2)
     late[50_000:] = with_hot(5 << 33, 0.5, late[50_000:])
     alone = routed(after(zipf(100_000, 1), cluster, ALONE, sources), late)
@@ -169,7 +169,7 @@ def test_a_key_that_turns_hot_in_a_batch_leaves_its_worker(sources: int) -> None
 
 def test_a_listed_key_that_grows_is_caught_as_well() -> None:
     """It had its worker and was not loose: other keys of the worker were."""
-    cluster = Cluster.alike(4)
+    cluster = WorkerCluster.alike(4)
     routers = after(with_hot(3 << 35, 0.02, zipf(100_000, 1)), cluster)
     number = routers[0].plan.keys.tolist().index(3 << 35)
     assert not routers[0].plan.loose[number]
@@ -178,7 +178,7 @@ def test_a_listed_key_that_grows_is_caught_as_well() -> None:
 
 
 def test_the_first_batch_has_no_plan_but_its_hot_keys_are_caught() -> None:
-    cluster = Cluster.alike(16)
+    cluster = WorkerCluster.alike(16)
     keys = with_hot(5 << 33, 0.4, zipf(100_000, 1))
     key_grouping = np.bincount(ALONE.router(cluster).route(keys), minlength=16).astype(float)
     planned = np.bincount(Planned().router(cluster).route(keys), minlength=16).astype(float)
@@ -187,14 +187,14 @@ def test_the_first_batch_has_no_plan_but_its_hot_keys_are_caught() -> None:
 
 
 def test_a_batch_that_is_shorter_or_longer_than_expected_is_balanced_too() -> None:
-    cluster = Cluster.alike(16)
+    cluster = WorkerCluster.alike(16)
     for tuples in (20_000, 800_000):
         targets = after(zipf(200_000, 1), cluster)[0].route(zipf(tuples, 2))
         assert imbalance(loads(targets, cluster)).relative < 3 * np.sqrt(16 / min(tuples, 200_000))
 
 
 def test_a_hot_key_that_is_gone_is_forgotten() -> None:
-    strategy, cluster = Planned(half_life=1.0), Cluster.alike(16)
+    strategy, cluster = Planned(half_life=1.0), WorkerCluster.alike(16)
     (router,) = after(with_hot(5 << 33, 0.4, zipf(20_000, 1)), cluster, strategy)
     assert len(router.plan.candidates(0)) > 1
     weights = []
@@ -209,7 +209,7 @@ def test_a_hot_key_that_is_gone_is_forgotten() -> None:
 
 def test_sources_that_divert_a_key_choose_the_same_workers() -> None:
     """If each of 16 sources chose 16 workers itself, nearly every such key would be on all 64."""
-    cluster = Cluster.alike(64)
+    cluster = WorkerCluster.alike(64)
     routers = after(zipf(400_000, 1), cluster, sources=16)
     keys = zipf(400_000, 2)
     targets = routed(routers, keys)
@@ -218,18 +218,18 @@ def test_sources_that_divert_a_key_choose_the_same_workers() -> None:
 
 
 def test_all_sources_share_a_plan_and_begin_a_keys_sequence_at_different_places() -> None:
-    routers = after(with_hot(5 << 33, 0.5, zipf(10_000, 1)), Cluster.alike(8), sources=4)
+    routers = after(with_hot(5 << 33, 0.5, zipf(10_000, 1)), WorkerCluster.alike(8), sources=4)
     assert len({id(router.plan) for router in routers}) == 1
     assert len({int(router.state.positions[0]) for router in routers}) == 4
     assert {router.state.expected for router in routers} == {2_500.0}
 
 
 def test_no_sources_need_no_plan() -> None:
-    Planned().boundary([], Cluster.alike(8), Counts.of(zipf(10, 1)))
+    Planned().boundary([], WorkerCluster.alike(8), Counts.of(zipf(10, 1)))
 
 
 def test_a_plan_stays_small_however_many_keys_there_are() -> None:
-    strategy, cluster = Planned(room=1024), Cluster.alike(64)
+    strategy, cluster = Planned(room=1024), WorkerCluster.alike(64)
     sizes = []
     for keys in (5_000, 1_000_000):
         (router,) = after(zipf(1_000_000, 1, z=0.9, keys=keys), cluster, strategy)
@@ -240,7 +240,7 @@ def test_a_plan_stays_small_however_many_keys_there_are() -> None:
 
 
 def test_a_router_can_be_sent_to_where_the_source_is() -> None:
-    (router,) = after(zipf(10_000, 1), Cluster.alike(8))
+    (router,) = after(zipf(10_000, 1), WorkerCluster.alike(8))
     sent = pickle.loads(pickle.dumps(router))  # noqa: S301 - our own
     assert sent.route(zipf(10_000, 2)).tolist() == router.route(zipf(10_000, 2)).tolist()
 

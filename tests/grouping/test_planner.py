@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.grouping.base import Cluster, Counts
+from sluice.grouping.base import Counts, WorkerCluster
 from sluice.grouping.packing import OVERFILL, pack_keys, pack_whole
 from sluice.grouping.planner import plan
 from sluice.grouping.routing_plan import NONE, SPLIT, RoutingPlan, ends, guide, listing
@@ -32,7 +32,7 @@ def summary(
 
 def planned(keys: Hashes, workers: int = 8, grain: float = 1 / 16, buckets: int = 1024) -> RoutingPlan:
     past = Summary.empty(seed=0, room=4096, buckets=buckets)
-    return plan(past.then(Counts.of(keys), 0.5), Cluster.alike(workers), grain)
+    return plan(past.then(Counts.of(keys), 0.5), WorkerCluster.alike(workers), grain)
 
 
 def expected_loads(made: RoutingPlan) -> Floats:
@@ -99,7 +99,7 @@ def test_the_share_of_new_keys_is_that_of_keys_seen_once() -> None:
     times=st.lists(st.sampled_from([1.0, 2.0, 4.0]), min_size=1, max_size=12),
 )
 def test_all_of_a_key_is_packed_and_no_split_is_wasted(weights: list[int], times: list[float]) -> None:
-    shares = Cluster(tuple(times)).shares
+    shares = WorkerCluster(tuple(times)).shares
     sizes_of_keys, load = np.array(weights, np.float64), np.zeros(len(times))
     total = float(sizes_of_keys.sum())
     keys, workers, sizes = pack_keys(sizes_of_keys, shares, total, load)
@@ -116,21 +116,21 @@ def test_all_of_a_key_is_packed_and_no_split_is_wasted(weights: list[int], times
 def test_a_key_is_split_into_no_more_parts_than_it_needs(shares_of_a_worker: float, parts: int) -> None:
     others = np.full(900, (20 - shares_of_a_worker) / 900)
     weights = np.concatenate([[shares_of_a_worker], others])
-    keys, _, _ = pack_keys(weights, Cluster.alike(20).shares, 20.0, np.zeros(20))
+    keys, _, _ = pack_keys(weights, WorkerCluster.alike(20).shares, 20.0, np.zeros(20))
     assert np.count_nonzero(keys == 0) == parts
 
 
 def test_weights_are_packed_largest_first_to_the_worker_that_is_free_first() -> None:
     """Graham's example: 4/3 - 1/(3W) of the optimum, the worst case of LPT with three workers."""
     load = np.zeros(3)
-    owners = pack_whole(np.array([5.0, 5, 4, 4, 3, 3, 3]), Cluster.alike(3).shares, load)
+    owners = pack_whole(np.array([5.0, 5, 4, 4, 3, 3, 3]), WorkerCluster.alike(3).shares, load)
     assert sorted(load) == [8.0, 8.0, 11.0]
     assert owners.tolist()[:3] == [0, 1, 2]
 
 
 def test_a_fast_worker_gets_more() -> None:
     load = np.zeros(2)
-    pack_whole(np.ones(500), Cluster((1.0, 4.0)).shares, load)
+    pack_whole(np.ones(500), WorkerCluster((1.0, 4.0)).shares, load)
     assert load.tolist() == [400, 100]
 
 
@@ -169,7 +169,7 @@ def test_only_keys_of_at_least_a_grain_of_a_workers_share_are_listed() -> None:
 
 @pytest.mark.parametrize("times", [(1.0,) * 16, tuple(np.linspace(1, 4, 16).tolist())])
 def test_all_workers_are_planned_to_finish_at_the_same_time(times: tuple[float, ...]) -> None:
-    cluster = Cluster(times)
+    cluster = WorkerCluster(times)
     keys = np.minimum(np.random.default_rng(1).zipf(1.3, 100_000), 1 << 40).astype(np.uint64)
     past = Summary.empty(seed=0, room=1 << 20, buckets=4096).then(Counts.of(keys), 0.5)
     made = plan(past, cluster, 1 / 16)
@@ -193,7 +193,7 @@ def test_keys_never_seen_fall_to_all_workers() -> None:
 
 
 def test_before_the_first_batch_nothing_is_listed_or_loose_and_buckets_are_spread_evenly() -> None:
-    made = plan(Summary.empty(seed=0, room=4096, buckets=1024), Cluster.alike(10), 1 / 16)
+    made = plan(Summary.empty(seed=0, room=4096, buckets=1024), WorkerCluster.alike(10), 1 / 16)
     assert len(made.keys) == 0
     assert not made.loose.any()
     assert set(np.bincount(made.homes, minlength=10)) == {102, 103}

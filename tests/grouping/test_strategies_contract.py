@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping import STRATEGIES, UnknownStrategy, strategy
-from sluice.grouping.base import Cluster, Counts, Router, Targets
+from sluice.grouping.base import Counts, Router, Targets, WorkerCluster
 from sluice.grouping.compiled import step
 from sluice.runtime.arrays import Hashes
 from tests.examples import examples
@@ -23,11 +23,13 @@ BATCHES = st.lists(
     st.lists(st.one_of(st.integers(0, 9), st.integers(0, (1 << 64) - 1)), max_size=80), max_size=5
 )
 CLUSTERS = st.lists(st.sampled_from([1.0, 1.5, 4.0]), min_size=1, max_size=12).map(
-    lambda times: Cluster(tuple(times))
+    lambda times: WorkerCluster(tuple(times))
 )
 
 
-def run(name: str, cluster: Cluster, batches: list[list[int]], sources: int, seed: int) -> list[list[int]]:
+def run(
+    name: str, cluster: WorkerCluster, batches: list[list[int]], sources: int, seed: int
+) -> list[list[int]]:
     """The targets of each source's part of each batch.
 
     Source s has every `sources`-th tuple, from number s on.
@@ -51,7 +53,7 @@ def skewed(tuples: int) -> Hashes:
 @examples(25)
 @given(cluster=CLUSTERS, batches=BATCHES, sources=st.integers(1, 3), seed=st.integers(0, 1 << 64))
 def test_the_same_input_and_seed_give_the_same_workers(
-    name: str, cluster: Cluster, batches: list[list[int]], sources: int, seed: int
+    name: str, cluster: WorkerCluster, batches: list[list[int]], sources: int, seed: int
 ) -> None:
     once, again = (run(name, cluster, batches, sources, seed) for _ in range(2))
     assert once == again
@@ -61,19 +63,19 @@ def test_the_same_input_and_seed_give_the_same_workers(
 
 @every
 def test_a_target_is_a_32_bit_number_for_each_tuple(name: str) -> None:
-    targets = strategy(name).router(Cluster.alike(64)).route(skewed(5_000))
+    targets = strategy(name).router(WorkerCluster.alike(64)).route(skewed(5_000))
     assert (targets.dtype, targets.shape) == (np.int32, (5_000,))
     assert 0 <= targets.min() <= targets.max() < 64
 
 
 @every
 def test_a_cluster_of_one_worker_gets_everything(name: str) -> None:
-    assert not np.any(run(name, Cluster.alike(1), [[1, 2, 2], [2, 3, 4]], 1, 0))
+    assert not np.any(run(name, WorkerCluster.alike(1), [[1, 2, 2], [2, 3, 4]], 1, 0))
 
 
 @every
 def test_an_empty_batch_changes_nothing(name: str) -> None:
-    cluster, empty = Cluster.alike(8), np.empty(0, np.uint64)
+    cluster, empty = WorkerCluster.alike(8), np.empty(0, np.uint64)
     one, other = (strategy(name).router(cluster) for _ in range(2))
     assert one.route(empty).tolist() == []
     keys = skewed(2_000)
@@ -83,13 +85,13 @@ def test_an_empty_batch_changes_nothing(name: str) -> None:
 @every
 def test_it_does_not_matter_how_a_batch_is_cut(name: str) -> None:
     """Between two windows a router decides tuple by tuple."""
-    keys, cluster = skewed(6_000), Cluster((1.0, 2.0, 3.0, 4.0) * 5)
+    keys, cluster = skewed(6_000), WorkerCluster((1.0, 2.0, 3.0, 4.0) * 5)
     whole, parts = (planned_once(name, cluster) for _ in range(2))
     cut: list[Targets] = [parts.route(part) for part in np.split(keys, [1, 2, 700, 701, 3_000])]
     assert np.concatenate(cut).tolist() == whole.route(keys).tolist()
 
 
-def planned_once(name: str, cluster: Cluster) -> Router:
+def planned_once(name: str, cluster: WorkerCluster) -> Router:
     """A router that has routed one batch, so that it has the plan that its rule makes, if any."""
     rule = strategy(name)
     router = rule.router(cluster)
@@ -103,7 +105,7 @@ def test_keys_may_lie_anywhere_and_need_not_be_writable(name: str) -> None:
     keys = skewed(1_000)
     scattered = np.repeat(keys, 2)[::2]
     lent = np.frombuffer(keys.tobytes(), np.uint64)
-    plain, one, other = (strategy(name).router(Cluster.alike(8)) for _ in range(3))
+    plain, one, other = (strategy(name).router(WorkerCluster.alike(8)) for _ in range(3))
     expected = plain.route(keys).tolist()
     assert one.route(scattered).tolist() == expected
     assert other.route(lent).tolist() == expected
@@ -112,13 +114,13 @@ def test_keys_may_lie_anywhere_and_need_not_be_writable(name: str) -> None:
 @every
 def test_routing_leaves_the_keys_as_they_were(name: str) -> None:
     keys = skewed(1_000)
-    strategy(name).router(Cluster.alike(8)).route(keys)
+    strategy(name).router(WorkerCluster.alike(8)).route(keys)
     assert keys.tolist() == skewed(1_000).tolist()
 
 
 @every
 def test_a_router_states_its_memory(name: str) -> None:
-    small, large = (strategy(name).router(Cluster.alike(workers)).nbytes for workers in (8, 800))
+    small, large = (strategy(name).router(WorkerCluster.alike(workers)).nbytes for workers in (8, 800))
     assert 0 < small <= large < 1 << 26
 
 
@@ -156,7 +158,7 @@ def test_the_registry_costs_no_numba() -> None:
 
 @pytest.mark.slow
 def test_a_loop_that_one_process_compiled_is_not_compiled_again_by_another() -> None:
-    strategy("key").router(Cluster.alike(3)).route(np.arange(9, dtype=np.uint64))
+    strategy("key").router(WorkerCluster.alike(3)).route(np.arange(9, dtype=np.uint64))
     code = (
         "import numpy as np; from sluice.grouping import key, base\n"
         "key.Key().router(base.Cluster.alike(3)).route(np.arange(9, dtype=np.uint64))\n"

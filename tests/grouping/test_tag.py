@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds, Router
+from sluice.grouping.base import Counts, ParameterOutOfBounds, Router, WorkerCluster
 from sluice.grouping.measures import makespan
 from sluice.grouping.pkg import PartialKey
-from sluice.grouping.tag import TAG, Rows
+from sluice.grouping.tag import TAG, RoutingRows
 from sluice.runtime.arrays import Hashes
 from tests.examples import examples
 from tests.grouping import plain_papers as plain
 from tests.grouping.paper_streams import cold_with, skewed, workers_of
 
 
-def end_of_batch(routers: list[Router], cluster: Cluster, keys: Hashes) -> None:
+def end_of_batch(routers: list[Router], cluster: WorkerCluster, keys: Hashes) -> None:
     TAG().boundary(routers, cluster, Counts.of(keys))
 
 
@@ -32,7 +32,7 @@ def end_of_batch(routers: list[Router], cluster: Cluster, keys: Hashes) -> None:
 def test_it_routes_as_the_plain_version(
     windows: list[list[float]], workers: int, seed: int, theta: float, stream: int
 ) -> None:
-    clusters = [Cluster(tuple(times[:workers])) for times in windows]
+    clusters = [WorkerCluster(tuple(times[:workers])) for times in windows]
     kernel = TAG(theta=theta).router(clusters[0], seed=seed)
     slow = plain.TAG(clusters[0], seed, theta, 10)
     for number, cluster in enumerate(clusters):
@@ -43,7 +43,7 @@ def test_it_routes_as_the_plain_version(
 
 
 def test_a_hot_key_has_two_workers_in_the_first_window_and_its_segments_workers_from_then_on() -> None:
-    cluster = Cluster.alike(20)
+    cluster = WorkerCluster.alike(20)
     tag = TAG().router(cluster)
     keys = cold_with({7: 0.3, 8: 0.009}, 20_000)  # a fifth of a worker's share is 0.01
     first = tag.route(keys)
@@ -56,9 +56,9 @@ def test_a_hot_key_has_two_workers_in_the_first_window_and_its_segments_workers_
 
 def test_segments_are_drawn_in_proportion_to_speed() -> None:
     """Formula (4) for 20,000 keys of one segment each, within five standard deviations."""
-    cluster = Cluster((1.0, 2.0, 4.0, 350.0))
+    cluster = WorkerCluster((1.0, 2.0, 4.0, 350.0))
     keys, segments = np.arange(20_000, dtype=np.uint64), np.ones(20_000, np.int64)
-    rows = Rows.of(keys, segments, cluster.shares, np.uint64(5))
+    rows = RoutingRows.of(keys, segments, cluster.shares, np.uint64(5))
     drawn = np.bincount(rows.workers, minlength=4)
     assert drawn.sum() == 20_000
     spread = np.sqrt(20_000 * cluster.shares * (1 - cluster.shares))
@@ -67,7 +67,7 @@ def test_segments_are_drawn_in_proportion_to_speed() -> None:
 
 def test_a_row_names_a_worker_once() -> None:
     keys, segments = np.arange(100, dtype=np.uint64), np.full(100, 15)
-    rows = Rows.of(keys, segments, Cluster.alike(10).shares, np.uint64(5))
+    rows = RoutingRows.of(keys, segments, WorkerCluster.alike(10).shares, np.uint64(5))
     named = [
         rows.workers[start:end].tolist() for start, end in zip(rows.bounds, rows.bounds[1:], strict=False)
     ]
@@ -83,14 +83,14 @@ def test_a_row_changes_little_when_a_speed_changes() -> None:
     """
     times = np.ones(50)
     keys, segments = np.arange(2_000, dtype=np.uint64), np.ones(2_000, np.int64)
-    before = Rows.of(keys, segments, Cluster(tuple(times)).shares, np.uint64(5)).workers
+    before = RoutingRows.of(keys, segments, WorkerCluster(tuple(times)).shares, np.uint64(5)).workers
     times[49] = 2.0
-    after = Rows.of(keys, segments, Cluster(tuple(times)).shares, np.uint64(5)).workers
+    after = RoutingRows.of(keys, segments, WorkerCluster(tuple(times)).shares, np.uint64(5)).workers
     assert 0.2 < (before != after).mean() < 0.3
 
 
 def test_sources_that_counted_alike_have_the_same_rows() -> None:
-    cluster = Cluster.alike(20)
+    cluster = WorkerCluster.alike(20)
     routers = [TAG().router(cluster, source=source, seed=3) for source in range(3)]
     keys = cold_with({7: 0.2}, 10_000)
     for router in routers:
@@ -101,7 +101,7 @@ def test_sources_that_counted_alike_have_the_same_rows() -> None:
 
 
 def test_a_key_that_was_hot_is_cold_after_a_window_without_it() -> None:
-    cluster = Cluster.alike(20)
+    cluster = WorkerCluster.alike(20)
     tag = TAG().router(cluster)
     with_it, without = cold_with({7: 0.5}, 10_000), cold_with({}, 10_000)
     spread = []
@@ -114,7 +114,7 @@ def test_a_key_that_was_hot_is_cold_after_a_window_without_it() -> None:
 
 
 def test_unequal_workers_get_unequal_shares() -> None:
-    cluster = Cluster(tuple(np.linspace(1, 4, 20).tolist()))
+    cluster = WorkerCluster(tuple(np.linspace(1, 4, 20).tolist()))
     keys = skewed(50_000, 1, keys=5_000)
     tag, pkg = TAG().router(cluster), PartialKey().router(cluster)
     tag.route(keys)
@@ -124,8 +124,8 @@ def test_unequal_workers_get_unequal_shares() -> None:
 
 
 def test_a_worker_that_has_become_slow_gets_less_from_the_next_window_on() -> None:
-    cluster = Cluster.alike(10)
-    slower = Cluster((4.0, *cluster.times[1:]))
+    cluster = WorkerCluster.alike(10)
+    slower = WorkerCluster((4.0, *cluster.times[1:]))
     tag = TAG().router(cluster)
     keys = skewed(20_000, 1, keys=2_000, z=0.8)  # no key has more than two workers can take
     shares = []
@@ -137,7 +137,7 @@ def test_a_worker_that_has_become_slow_gets_less_from_the_next_window_on() -> No
 
 
 def test_a_window_without_tuples_ends() -> None:
-    cluster = Cluster.alike(4)
+    cluster = WorkerCluster.alike(4)
     tag = TAG().router(cluster)
     tag.window(cluster)
     assert len(tag.route(skewed(100, 1))) == 100

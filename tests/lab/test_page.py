@@ -12,7 +12,7 @@ from sluice import grouping
 from sluice_lab import comparison, papers, plots
 from sluice_lab.experiments import DRIFT_AT, EXPERIMENTS, KG2_FINER, kept, measure
 from sluice_lab.page import PAGE, PLOTS, render, write
-from sluice_lab.tables import Table, pivot, selected, shown
+from sluice_lab.tables import TextTable, pivot, selected, shown
 from sluice_lab.trials import Row
 
 pytestmark = pytest.mark.slow
@@ -233,7 +233,7 @@ def test_a_pivot_keeps_the_order_in_which_figures_come_and_leaves_gaps() -> None
         {"strategy": "b", "workers": 5, "x": 3.0},
     ]
     found = pivot(rows, "strategy", "workers", "x")
-    assert found == Table(["strategy", "9", "5"], [["b", 1.0, 3.0], ["a", None, 2.0]])
+    assert found == TextTable(["strategy", "9", "5"], [["b", 1.0, 3.0], ["a", None, 2.0]])
     assert found.markdown().splitlines() == [
         "| strategy | 9 | 5 |", "| --- | ---: | ---: |", "| b | 1 | 3 |", "| a |  | 2 |",
     ]  # fmt: skip

@@ -37,13 +37,13 @@ from sluice_lab.placement.live import scenarios
 from sluice_lab.placement.live.arrivals import Account, Arrived, _Counter
 from sluice_lab.placement.live.bars import bars
 from sluice_lab.placement.live.bed import WEB, inventory
-from sluice_lab.placement.live.experiments import FILES, Plan, Runs, load, missing
+from sluice_lab.placement.live.experiments import FILES, LivePlan, LiveRuns, load, missing
 from sluice_lab.placement.live.measures import moves, rows, samples
-from sluice_lab.placement.live.run import Log, Moved
+from sluice_lab.placement.live.run import LiveRunLog, Moved
 from sluice_lab.placement.live.scenarios import LINE_BYTES, SCENARIOS, front_end
-from sluice_lab.placement.live.watching import Taken, Watch
-from sluice_lab.placement.live.writing import Writer
-from sluice_lab.runs import Key
+from sluice_lab.placement.live.watching import MoveObserver, Taken
+from sluice_lab.placement.live.writing import LineWriter
+from sluice_lab.runs import RunKey
 from tests.messages import Message
 from tests.processes import command_line
 from tests.waiting import until
@@ -98,7 +98,7 @@ def test_a_line_that_nobody_wrote_is_no_line_of_the_run(other: Message) -> None:
 def test_front_ends_write_lines_of_one_length_and_know_when(tmp_path: Path) -> None:
     files = {"f1-1": tmp_path / "one", "f1-2": tmp_path / "other"}
     before = time.time_ns() // 1_000_000
-    with Writer(files, {"f1-1": 500.0, "f1-2": 50.0}) as writer:
+    with LineWriter(files, {"f1-1": 500.0, "f1-2": 50.0}) as writer:
         until(lambda: all(path.stat().st_size for path in files.values()))
     written = writer.written()
     for name, path in files.items():
@@ -147,7 +147,7 @@ def test_a_pause_lasts_from_the_last_block_there_to_the_first_one_here() -> None
     with ExitStack() as stack:
         old = stack.enter_context(agent("127.0.1.1", 0))
         port, old.blocks = old.server_address[1], 1
-        watch = Watch(port, "127.0.1.1", "127.0.1.2")
+        watch = MoveObserver(port, "127.0.1.1", "127.0.1.2")
         old.blocks = 2
         until(lambda: watch._taken.last is not None)
         ended = time.time()
@@ -193,9 +193,9 @@ def test_slot_counting_moves_nothing_where_ours_goes_by_load() -> None:
     assert load_spread(cluster, found) < load_spread(cluster, running) / 2
 
 
-def log(name: str = "low", lost: int = 0, twice: int = 3) -> Log:
+def log(name: str = "low", lost: int = 0, twice: int = 3) -> LiveRunLog:
     """A run of 30 s: hosts join after 10 s, t1-1 moves for 8 s, and stands still for 3."""
-    made = Log(SCENARIOS[name], BEGAN, BEGAN + 10, BEGAN + 20, BEGAN + 30, [(4, 3, 3, 0, 0), (2,) * 5])
+    made = LiveRunLog(SCENARIOS[name], BEGAN, BEGAN + 10, BEGAN + 20, BEGAN + 30, [(4, 3, 3, 0, 0), (2,) * 5])
     loads = dict.fromkeys(scenarios.units(), 0.1) | {scenarios.BUSY_UNIT: 0.3}
     made.unevenness, made.loads = [0.6, 0.2], [loads] * 2
     taken = Taken(BEGAN + 12, BEGAN + 15)
@@ -227,32 +227,32 @@ def test_rows_have_throughput_and_latency_of_each_phase() -> None:
 
 
 def test_a_run_that_lost_a_line_or_whose_move_was_not_seen_is_measured_again(tmp_path: Path) -> None:
-    kept, order = Runs(tmp_path), Plan(1)
+    kept, order = LiveRuns(tmp_path), LivePlan(1)
     lost, unseen = log(lost=1), log("default")
     unseen.moves = [Moved("t1-1", "h1", "h4", BEGAN + 11, BEGAN + 19, Taken(BEGAN + 12))]
-    kept.add(lost, Key("low", "paper", 0))
-    kept.add(unseen, Key("default", "storm-0.8", 0))
-    kept.add(log("uneven"), Key("uneven", "paper", 0))
-    assert [key.scenario for key in missing(order, Runs(tmp_path))] == ["low", "default"]
-    kept.add(log(), Key("low", "paper", 0))
-    assert [key.scenario for key in missing(order, Runs(tmp_path))] == ["default"]
+    kept.add(lost, RunKey("low", "paper", 0))
+    kept.add(unseen, RunKey("default", "storm-0.8", 0))
+    kept.add(log("uneven"), RunKey("uneven", "paper", 0))
+    assert [key.scenario for key in missing(order, LiveRuns(tmp_path))] == ["low", "default"]
+    kept.add(log(), RunKey("low", "paper", 0))
+    assert [key.scenario for key in missing(order, LiveRuns(tmp_path))] == ["default"]
 
 
 def test_scenarios_take_turns_and_each_round_begins_with_another() -> None:
-    names = [key.scenario for key in Plan(3).order()]
+    names = [key.scenario for key in LivePlan(3).order()]
     assert sorted(names) == sorted([*SCENARIOS] * 3)
     assert [names[place] for place in (0, 3, 6)] == list(SCENARIOS)
 
 
 @pytest.fixture
 def measured(tmp_path: Path) -> dict[str, Any]:
-    kept = Runs(tmp_path)
+    kept = LiveRuns(tmp_path)
     for name, each in SCENARIOS.items():
         made = log(name, twice=0)
         if name == "default":
             made.slots[0] = (5, 4, 1, 0, 0)
             made.moves = [*made.moves, made.moves[0]]
-        kept.add(made, Key(name, each.start, 0))
+        kept.add(made, RunKey(name, each.start, 0))
     return dict(load(tmp_path))
 
 

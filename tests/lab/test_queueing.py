@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.grouping.base import Cluster
+from sluice.grouping.base import WorkerCluster
 from sluice_lab.queueing import latencies, latency
 
 ONE = np.zeros(400_000, np.int32)
@@ -38,41 +38,41 @@ def test_latencies_are_those_of_queues(tuples: list[tuple[int, int]], times: lis
 
 @pytest.mark.parametrize("utilisation", [0.3, 0.6, 0.85])
 def test_one_worker_with_poisson_arrivals_is_the_md1_queue(utilisation: float) -> None:
-    waited = latency(ONE, Cluster((2.0,)), utilisation, seed=7).mean - 2.0
+    waited = latency(ONE, WorkerCluster((2.0,)), utilisation, seed=7).mean - 2.0
     assert waited == pytest.approx(md1_wait(utilisation, 2.0), rel=0.05)
 
 
 def test_tuples_sent_at_random_see_an_md1_queue_at_each_worker() -> None:
     """A Poisson stream that is split at random becomes several Poisson streams."""
     targets = np.random.default_rng(5).integers(0, 10, 400_000).astype(np.int32)
-    assert latency(targets, Cluster.alike(10), 0.7).mean - 1 == pytest.approx(md1_wait(0.7), rel=0.05)
+    assert latency(targets, WorkerCluster.alike(10), 0.7).mean - 1 == pytest.approx(md1_wait(0.7), rel=0.05)
 
 
 def test_no_tuple_waits_if_tuples_come_evenly_and_go_in_turn() -> None:
     targets = np.arange(10_000, dtype=np.int32) % 4
-    found = latency(targets, Cluster.alike(4), 0.99, arrivals="even")
+    found = latency(targets, WorkerCluster.alike(4), 0.99, arrivals="even")
     assert found.p999 == pytest.approx(1.0)
     assert found.busiest == pytest.approx(0.99)
 
 
 def test_percentiles_rise() -> None:
-    found = latency(ONE, Cluster.alike(1), 0.8)
+    found = latency(ONE, WorkerCluster.alike(1), 0.8)
     assert 1 <= found.p50 < found.p90 < found.p99 < found.p999
     assert found.p50 < found.mean < found.p90
 
 
 def test_a_worker_with_more_than_it_can_serve_has_a_queue_without_bound() -> None:
     """All tuples go to one of two workers, which is full at half of the cluster's capacity."""
-    short, long = (latency(ONE[:n], Cluster.alike(2), 0.6) for n in (10_000, 100_000))
+    short, long = (latency(ONE[:n], WorkerCluster.alike(2), 0.6) for n in (10_000, 100_000))
     assert short.busiest == pytest.approx(1.2, rel=0.05)
     assert not short.bounded
     assert long.mean > 5 * short.mean
-    assert latency(ONE, Cluster.alike(2), 0.4).bounded
+    assert latency(ONE, WorkerCluster.alike(2), 0.4).bounded
 
 
 def test_faster_workers_take_less_time() -> None:
     targets = np.arange(1_000, dtype=np.int32) % 2
-    found = latency(targets, Cluster((1.0, 3.0)), 0.3, arrivals="even")
+    found = latency(targets, WorkerCluster((1.0, 3.0)), 0.3, arrivals="even")
     assert found.mean == pytest.approx(2.0)
 
 
@@ -81,12 +81,12 @@ def test_faster_workers_take_less_time() -> None:
 )
 def test_what_is_beyond_the_bounds_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="is not defined"):
-        latency(ONE[:10], Cluster.alike(1), **wrong)  # type: ignore[arg-type]
+        latency(ONE[:10], WorkerCluster.alike(1), **wrong)  # type: ignore[arg-type]
 
 
 def test_no_tuples_have_no_latency() -> None:
     with pytest.raises(ValueError, match="0 tuples"):
-        latency(ONE[:0], Cluster.alike(1))
+        latency(ONE[:0], WorkerCluster.alike(1))
 
 
 def md1_wait(utilisation: float, service: float = 1.0) -> float:

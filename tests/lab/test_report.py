@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from sluice_lab.commands.grouping import app
 from sluice_lab.commands.report import report, tables
-from sluice_lab.tables import Bar, Table
+from sluice_lab.tables import Bar, TextTable
 from sluice_lab.transmission import page as transmission
 
 PAGE = f"""# Page
@@ -26,11 +26,11 @@ Only prose that ends with a colon:
 What it is,
 in two lines:
 
-{Table(["a", "b", ""], [["x", None, "yes"], ["y", 2, ""]]).markdown()}
+{TextTable(["a", "b", ""], [["x", None, "yes"], ["y", 2, ""]]).markdown()}
 
 More prose.
 
-{Table(["c"], [["z"]]).markdown()}
+{TextTable(["c"], [["z"]]).markdown()}
 """
 
 

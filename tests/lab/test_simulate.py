@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice import grouping
-from sluice.grouping.base import Cluster, Counts, Router, Strategy, Targets
+from sluice.grouping.base import Counts, Router, Strategy, Targets, WorkerCluster
 from sluice.grouping.measures import replicas
 from sluice.runtime.arrays import Hashes
 from sluice_lab import named, streams
@@ -31,7 +31,7 @@ class Remembering(Router):
         self.seen = np.append(self.seen, keys)
         return (keys % np.uint64(self.workers)).astype(np.int32)
 
-    def window(self, cluster: Cluster) -> None:
+    def window(self, cluster: WorkerCluster) -> None:
         self.windows += 1
 
     @property
@@ -46,10 +46,10 @@ class Plain(Strategy):
     name: ClassVar[str] = "plain"
     counted: ClassVar[list[Counts]] = []
 
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> Router:
         return Remembering(cluster.workers)
 
-    def boundary(self, routers: Sequence[Router], cluster: Cluster, batch: Counts) -> None:
+    def boundary(self, routers: Sequence[Router], cluster: WorkerCluster, batch: Counts) -> None:
         self.counted.append(batch)
         super().boundary(routers, cluster, batch)
 
@@ -66,7 +66,7 @@ def keys(*values: int) -> Hashes:
 
 def test_a_batch_is_measured_as_it_is_counted_by_hand() -> None:
     """Keys 0 and 2 go to worker 0, key 1 to worker 1, which takes twice as long."""
-    found = simulate(Plain(), [keys(0, 0, 2, 1), keys(1, 1)], Cluster((1.0, 2.0)), a_key=1024)
+    found = simulate(Plain(), [keys(0, 0, 2, 1), keys(1, 1)], WorkerCluster((1.0, 2.0)), a_key=1024)
     first, second = found.batches
     assert (first.tuples, first.keys, first.total) == (4, 3, 4)
     assert (first.relative, first.share, first.absolute) == pytest.approx((0.2, 0.1, 0.5))  # loads 3 and 2
@@ -82,7 +82,7 @@ def test_a_batch_is_measured_as_it_is_counted_by_hand() -> None:
 
 
 def test_tuples_come_to_the_sources_in_turn_and_keep_their_order() -> None:
-    simulation = Simulation(Plain(), Cluster.alike(4), sources=3)
+    simulation = Simulation(Plain(), WorkerCluster.alike(4), sources=3)
     routed = simulation.batch(np.arange(10, dtype=np.uint64))
     seen = [router.seen.tolist() for router in simulation.routers if isinstance(router, Remembering)]
     assert seen == [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]]
@@ -92,7 +92,7 @@ def test_tuples_come_to_the_sources_in_turn_and_keep_their_order() -> None:
 
 def test_the_strategy_is_shown_each_batch_and_windows_end_with_it() -> None:
     Plain.counted.clear()
-    simulation = Simulation(Plain(), Cluster.alike(2), sources=2)
+    simulation = Simulation(Plain(), WorkerCluster.alike(2), sources=2)
     for _ in range(2):
         simulation.batch(keys(5, 7, 5))
     assert [(batch.keys.tolist(), batch.counts.tolist()) for batch in Plain.counted] == [([5, 7], [2, 1])] * 2
@@ -101,7 +101,7 @@ def test_the_strategy_is_shown_each_batch_and_windows_end_with_it() -> None:
 
 def test_a_combining_strategy_sends_a_row_for_each_key_of_a_source() -> None:
     batch = keys(1, 1, 1, 2, 1, 2)  # to the sources: 1 1 1, and 1 2 2
-    found = simulate(PlainCombining(), [batch], Cluster.alike(2), sources=2).batches[0]
+    found = simulate(PlainCombining(), [batch], WorkerCluster.alike(2), sources=2).batches[0]
     assert found.sent == 3 / 6
     assert found.partials == 2
     assert found.replicas == 1
@@ -131,19 +131,19 @@ def test_pairs_grow() -> None:
 @pytest.mark.parametrize("batches", [[], [keys()], [keys(1), keys()]])
 def test_a_trial_without_batches_or_tuples_is_refused(batches: list[Hashes]) -> None:
     with pytest.raises(ValueError, match=r"no tuple|no batch"):
-        simulate(Plain(), batches, Cluster.alike(2))
+        simulate(Plain(), batches, WorkerCluster.alike(2))
 
 
 @pytest.mark.parametrize("wrong", [{"sources": 0}, {"sources": 1_001}, {"a_key": -1}])
 def test_what_is_beyond_the_bounds_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"sources|a_key"):
-        simulate(Plain(), [keys(1)], Cluster.alike(2), **wrong)
+        simulate(Plain(), [keys(1)], WorkerCluster.alike(2), **wrong)
 
 
 def test_the_same_seed_routes_alike_and_another_one_does_not() -> None:
     def load(seed: int) -> list[float]:
         batch = streams.edu(20_000)
-        return simulate(grouping.strategy("key"), [batch], Cluster.alike(8), seed=seed).load.tolist()
+        return simulate(grouping.strategy("key"), [batch], WorkerCluster.alike(8), seed=seed).load.tolist()
 
     assert load(1) == load(1)
     assert load(1) != load(2)
@@ -188,7 +188,7 @@ def test_the_reference_itself_is_right() -> None:
 def test_key_grouping_throws_keys_as_balls_into_bins(balls: int, bins: int) -> None:
     """With one tuple per key, the fullest worker, averaged over seeds, is the fullest bin."""
     strategy, batch = grouping.strategy("key"), streams.keys_of(np.arange(balls))
-    cluster = Cluster.alike(bins)
+    cluster = WorkerCluster.alike(bins)
     found = [
         np.bincount(strategy.router(cluster, seed=seed).route(batch), minlength=bins).max()
         for seed in range(1_500)
@@ -200,7 +200,7 @@ def test_key_grouping_throws_keys_as_balls_into_bins(balls: int, bins: int) -> N
 @pytest.mark.parametrize(("tuples", "workers", "sources"), [(1_000, 7, 1), (1_003, 10, 4), (17, 64, 3)])
 def test_shuffle_is_off_by_a_tuple_a_source_at_most(tuples: int, workers: int, sources: int) -> None:
     batch = streams.edu(tuples)
-    found = simulate(grouping.strategy("shuffle"), [batch], Cluster.alike(workers), sources=sources)
+    found = simulate(grouping.strategy("shuffle"), [batch], WorkerCluster.alike(workers), sources=sources)
     assert found.load.sum() == tuples
     assert found.load.max() - found.load.min() <= sources
     if sources == 1:
@@ -212,7 +212,7 @@ def test_shuffle_holds_a_key_where_one_of_its_tuples_fell() -> None:
     n, workers, frequencies = 64_000, 32, streams.edu_stream().probabilities
     pairs = workers * (1 - (1 - frequencies) ** (n / workers)).sum()
     seen = (1 - (1 - frequencies) ** n).sum()
-    found = simulate(grouping.strategy("shuffle"), [streams.edu(n, 2)], Cluster.alike(workers))
+    found = simulate(grouping.strategy("shuffle"), [streams.edu(n, 2)], WorkerCluster.alike(workers))
     assert found.state.sum() == pytest.approx(pairs, rel=0.01)
     assert found.batches[0].held == pytest.approx(pairs / seen, rel=0.01)
 

@@ -9,26 +9,26 @@ from pathlib import Path
 import pytest
 
 from sluice.assignment.assign import assign
-from sluice.assignment.base import Partition
-from sluice.assignment.observed import SETTLED_SECONDS, Observed
+from sluice.assignment.base import AssignedPartition
+from sluice.assignment.observed import SETTLED_SECONDS, ObservedGroup
 from sluice_lab import medians
 from sluice_lab.runs import how_many
 from sluice_lab.tables import selected
 from sluice_lab.transmission import chance, experiments
-from sluice_lab.transmission.asked import Asked
+from sluice_lab.transmission.asked import AssignorServer
 from sluice_lab.transmission.bars import COMPUTED_PAPER, bars, even_enough
 from sluice_lab.transmission.chance import read
 from sluice_lab.transmission.computed import least, rows, whole
 from sluice_lab.transmission.measures import balanced_after, owners, phases, rate, standstill, twice
-from sluice_lab.transmission.members import Event
+from sluice_lab.transmission.members import MemberEvent
 from sluice_lab.transmission.page import PAGE, drawn, load, render, write
 from sluice_lab.transmission.rivals import ALL, KAFKAS, OURS, ask
-from sluice_lab.transmission.run import Log
+from sluice_lab.transmission.run import GroupRunLog
 from sluice_lab.transmission.scenarios import PAPER, SCENARIOS
 
 pytestmark = pytest.mark.slow
 
-A, B = Partition("t0", 0), Partition("t0", 1)
+A, B = AssignedPartition("t0", 0), AssignedPartition("t0", 1)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -81,7 +81,7 @@ def test_under_skew_and_with_a_slow_member_ours_is_next_to_the_least_uneven() ->
 
 
 def test_a_java_consumers_question_gets_what_our_algorithm_wants_but_nothing_that_another_has() -> None:
-    asked = Asked(Observed())
+    asked = AssignorServer(ObservedGroup())
     member = {"topics": ["t0"], "owned": [], "generation": 1}
     alone = {"C0-x": member | {"owned": [[*A], [*B]]}}
     assert asked.answer({"members": alone, "partitions": {"t0": 2}}) == {"C0-x": [A, B]}
@@ -91,9 +91,11 @@ def test_a_java_consumers_question_gets_what_our_algorithm_wants_but_nothing_tha
 
 def test_without_loads_our_algorithm_goes_by_number() -> None:
     def answered(use: bool) -> int:
-        asked = Asked(Observed(), use)
+        asked = AssignorServer(ObservedGroup(), use)
         for at in (0.0, SETTLED_SECONDS):
-            asked.saw(at, {Partition("t0", n): (at * (9e6 if n == 0 else 1e3), 0.0) for n in range(4)})
+            asked.saw(
+                at, {AssignedPartition("t0", n): (at * (9e6 if n == 0 else 1e3), 0.0) for n in range(4)}
+            )
         members = {name: {"topics": ["t0"], "owned": [], "generation": 1} for name in ("C0-x", "C1-y")}
         found = asked.answer({"members": members, "partitions": {"t0": 4}})
         return min(len(held) for held in found.values())
@@ -101,15 +103,15 @@ def test_without_loads_our_algorithm_goes_by_number() -> None:
     assert (answered(True), answered(False)) == (1, 2)
 
 
-def made(*events: tuple[str, str, float, dict[str, object]]) -> Log:
+def made(*events: tuple[str, str, float, dict[str, object]]) -> GroupRunLog:
     """A log of paper's scenario: C0 leaves at 10 and comes back at 20; it ends at 30."""
-    log = Log(PAPER, "range", 10.0, began=0.0, ended=30.0, steps=[10.0, 20.0], settled=[True] * 3)
-    log.events = [Event(member, kind, at, what) for member, kind, at, what in events]  # type: ignore[arg-type]
+    log = GroupRunLog(PAPER, "range", 10.0, began=0.0, ended=30.0, steps=[10.0, 20.0], settled=[True] * 3)
+    log.events = [MemberEvent(member, kind, at, what) for member, kind, at, what in events]  # type: ignore[arg-type]
     return log
 
 
 def got(
-    at: float, first: int, following: int, partition: Partition = A, member: str = "C1"
+    at: float, first: int, following: int, partition: AssignedPartition = A, member: str = "C1"
 ) -> tuple[str, str, float, dict[str, object]]:
     return member, "got", at, {"of": [[*partition, first, following]], "bytes": (following - first) * 1000}
 
@@ -168,7 +170,7 @@ def test_what_is_kept_of_our_assignor_is_what_it_computes() -> None:
 
 def test_how_long_live_runs_take_is_said_before() -> None:
     def minutes(**changes: object) -> float:
-        plan = replace(experiments.Plan(), **changes)
+        plan = replace(experiments.GroupPlan(), **changes)
         return experiments.minutes(plan.order(), plan)
 
     assert 60 < minutes() < 120, "a default that somebody can wait for"
@@ -177,7 +179,7 @@ def test_how_long_live_runs_take_is_said_before() -> None:
 
 
 def test_contenders_take_turns_and_scenarios_are_measured_equally_often() -> None:
-    order = experiments.Plan(("paper", "skew"), ("range", "ours"), 2).order()
+    order = experiments.GroupPlan(("paper", "skew"), ("range", "ours"), 2).order()
     assert [(key.scenario, key.contender, key.run) for key in order] == [
         ("paper", "range", 0),
         ("paper", "ours", 0),

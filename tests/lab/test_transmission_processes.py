@@ -14,15 +14,15 @@ import psutil
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from sluice.assignment.base import Partition
-from sluice.assignment.observed import Observed
+from sluice.assignment.base import AssignedPartition
+from sluice.assignment.observed import ObservedGroup
 from sluice.cli.errors import FAILED, explain
 from sluice_lab.processes import LaboratoryFailed
 from sluice_lab.transmission import members, rivals, run
-from sluice_lab.transmission.asked import Asked
-from sluice_lab.transmission.members import Event
-from sluice_lab.transmission.run import Laboratory, Times
-from sluice_lab.transmission.scenarios import PAPER, Scenario
+from sluice_lab.transmission.asked import AssignorServer
+from sluice_lab.transmission.members import MemberEvent
+from sluice_lab.transmission.run import GroupLaboratory, GroupTimes
+from sluice_lab.transmission.scenarios import PAPER, GroupScenario
 
 #: A laboratory with a consumer that stands still. It says the consumer's pid and waits.
 LABORATORY = """
@@ -78,7 +78,7 @@ def test_consumers_leave_the_first_processor_to_others_if_there_are_more(
     assert members.processors() == pinned
 
 
-def ask(asked: Asked, question: Any) -> bytes:
+def ask(asked: AssignorServer, question: Any) -> bytes:
     with socket.create_connection(("127.0.0.1", asked.port), timeout=10.0) as connection:
         connection.sendall(json.dumps(question).encode())
         connection.shutdown(socket.SHUT_WR)
@@ -87,7 +87,7 @@ def ask(asked: Asked, question: Any) -> bytes:
 
 def test_a_question_that_cannot_be_answered_is_told_and_the_next_one_is_answered() -> None:
     member = {"topics": ["t0"], "owned": [], "generation": 1}
-    with Asked(Observed()) as asked:
+    with AssignorServer(ObservedGroup()) as asked:
         assert ask(asked, {"members": {"C0-x": None}, "partitions": {}}) == b""
         assert json.loads(ask(asked, {"members": {"C0-x": member}, "partitions": {"t0": 1}})) == {
             "C0-x": [["t0", 0]]
@@ -101,8 +101,10 @@ def test_a_topic_that_the_leader_does_not_know_has_as_many_partitions_as_its_mem
     members = {
         "C0-x": {"topics": ["t0", "t1"], "owned": [["t0", 0], ["t0", 1]], "generation": 1},
     }
-    found = Asked(Observed()).answer({"members": members, "partitions": {"t0": None, "t1": None}})
-    assert found == {"C0-x": [Partition("t0", 0), Partition("t0", 1)]}
+    found = AssignorServer(ObservedGroup()).answer(
+        {"members": members, "partitions": {"t0": None, "t1": None}}
+    )
+    assert found == {"C0-x": [AssignedPartition("t0", 0), AssignedPartition("t0", 1)]}
 
 
 @dataclass
@@ -111,17 +113,17 @@ class Consumer:
 
     name: str
     groups: list[str] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    events: list[MemberEvent] = field(default_factory=list)
     pid: int = field(default_factory=os.getpid)
 
     def join(self, properties: dict[str, str], topics: object, speed: float) -> None:
         self.groups.append(properties["group.id"])
-        self.events.append(Event(self.name, "failed", 1.0, {"why": "java.lang.Error"}))
+        self.events.append(MemberEvent(self.name, "failed", 1.0, {"why": "java.lang.Error"}))
 
     def leave(self) -> None:
-        self.events.append(Event(self.name, "left", 2.0, {}))
+        self.events.append(MemberEvent(self.name, "left", 2.0, {}))
 
-    def take(self) -> list[Event]:
+    def take(self) -> list[MemberEvent]:
         found, self.events = self.events, []
         return found
 
@@ -148,9 +150,9 @@ def test_a_run_in_which_all_fails_ends_and_says_why_and_the_next_has_another_gro
 ) -> None:
     monkeypatch.setattr(run, "KafkaConsumer", Silent)
     consumer = Consumer("C0")
-    scenario = Scenario("one", "One member", {"C0": ("t0",)}, {"t0": 1}, ())
-    laboratory = Laboratory(Silent(), {"C0": consumer}, Asked(Observed()))  # type: ignore[arg-type, dict-item]
-    logs = [laboratory.run(scenario, "range", Times(0.0, 0.0, most=0.1)) for _ in range(2)]
+    scenario = GroupScenario("one", "One member", {"C0": ("t0",)}, {"t0": 1}, ())
+    laboratory = GroupLaboratory(Silent(), {"C0": consumer}, AssignorServer(ObservedGroup()))  # type: ignore[arg-type, dict-item]
+    logs = [laboratory.run(scenario, "range", GroupTimes(0.0, 0.0, most=0.1)) for _ in range(2)]
     laboratory.close()
     for log in logs:
         assert log.settled == [False]

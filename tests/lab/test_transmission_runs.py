@@ -11,44 +11,46 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from sluice.assignment.base import Partition
+from sluice.assignment.base import AssignedPartition
 from sluice.cli.main import app
 from sluice_lab import runs as kept_runs
 from sluice_lab.commands import transmission as command
-from sluice_lab.runs import Key
+from sluice_lab.runs import RunKey
 from sluice_lab.transmission import experiments, paper, runs
-from sluice_lab.transmission.asked import Asked
+from sluice_lab.transmission.asked import AssignorServer
 from sluice_lab.transmission.bars import EVEN, _measured, bars
-from sluice_lab.transmission.experiments import LIVE, Plan, missing, scaled
+from sluice_lab.transmission.experiments import LIVE, GroupPlan, missing, scaled
 from sluice_lab.transmission.figures import together
 from sluice_lab.transmission.measures import rows, samples
-from sluice_lab.transmission.members import Event, processors
+from sluice_lab.transmission.members import MemberEvent, processors
 from sluice_lab.transmission.ownership import QUIET_SECONDS, owners, unsettled
 from sluice_lab.transmission.page import drawn, load, render
 from sluice_lab.transmission.rivals import ALL
-from sluice_lab.transmission.run import Log
-from sluice_lab.transmission.runs import FILES, Runs
-from sluice_lab.transmission.scenarios import ARRIVES, PAPER, SCENARIOS, Scenario, Step
+from sluice_lab.transmission.run import GroupRunLog
+from sluice_lab.transmission.runs import FILES, GroupRuns
+from sluice_lab.transmission.scenarios import ARRIVES, PAPER, SCENARIOS, GroupScenario, ScenarioStep
 from sluice_lab.trials import Row
 
-A, B = Partition("t", 0), Partition("t", 1)
+A, B = AssignedPartition("t", 0), AssignedPartition("t", 1)
 ONE = {"t": 2}
 
 
-def event(member: str, kind: Any, at: float, *partitions: Partition) -> Event:
+def event(member: str, kind: Any, at: float, *partitions: AssignedPartition) -> MemberEvent:
     of = [[*each, 0, 1] for each in partitions]
-    return Event(member, kind, at, {"of": of, "bytes": 1000 * len(of), "busy": 1.0})
+    return MemberEvent(member, kind, at, {"of": of, "bytes": 1000 * len(of), "busy": 1.0})
 
 
-def log(contender: str = "range", settled: bool = True) -> Log:
+def log(contender: str = "range", settled: bool = True) -> GroupRunLog:
     """A run of paper's scenario: steps at 8 and 17, the end at 26; C1 and C2 read all the time.
 
     settled: whether the group was stable at the end.
     """
-    made = Log(PAPER, contender, 8.0, ended=26.0, steps=[8.0, 17.0], settled=[True, True, settled], busy=0.5)
+    made = GroupRunLog(
+        PAPER, contender, 8.0, ended=26.0, steps=[8.0, 17.0], settled=[True, True, settled], busy=0.5
+    )
     made.pinned, made.cores = 3, 4
-    made.events = [event("C1", "assigned", 0.1, Partition("t1", 0)), event("C1", "left", 25.0)]
-    made.events += [event("C1", "got", n / 2, Partition("t1", 0)) for n in range(50)]
+    made.events = [event("C1", "assigned", 0.1, AssignedPartition("t1", 0)), event("C1", "left", 25.0)]
+    made.events += [event("C1", "got", n / 2, AssignedPartition("t1", 0)) for n in range(50)]
     made.looks = [(n / 2, {"C0": 0.0, "C1": n * 0.1, "C2": n * 0.05}) for n in range(53)]
     return made
 
@@ -96,37 +98,37 @@ def test_a_frozen_member_does_not_own_what_others_were_given() -> None:
 
 
 def test_a_measurement_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
-    plan = Plan(("paper",), ("range", "ours"), 2)
-    kept = Runs(tmp_path)
+    plan = GroupPlan(("paper",), ("range", "ours"), 2)
+    kept = GroupRuns(tmp_path)
     assert missing(plan, kept) == plan.order()
     kept.add(log(), 0)
     kept.add(log("ours"), 1)
-    again = Runs(tmp_path)
-    assert missing(plan, again) == [Key("paper", "ours", 0), Key("paper", "range", 1)]
+    again = GroupRuns(tmp_path)
+    assert missing(plan, again) == [RunKey("paper", "ours", 0), RunKey("paper", "range", 1)]
     again.add(log(), 0)
     for name in FILES:
         found = json.loads((tmp_path / f"{name}.json").read_text())["rows"]
         assert len(found) == len({tuple(row[:5]) for row in found}), "a run that is repeated replaces itself"
     again.forget(["paper"])
-    assert missing(plan, Runs(tmp_path)) == plan.order()
+    assert missing(plan, GroupRuns(tmp_path)) == plan.order()
 
 
 def test_a_run_that_broke_or_went_by_the_clock_is_shown_and_measured_again(tmp_path: Path) -> None:
-    plan = Plan(("paper",), ("range", "ours"), 1)
-    kept = Runs(tmp_path)
+    plan = GroupPlan(("paper",), ("range", "ours"), 1)
+    kept = GroupRuns(tmp_path)
     kept.add(log(settled=False), 0)
     kept.add(log("ours"), 0)
-    again = Runs(tmp_path)
-    assert kept.done == again.done == {Key("paper", "ours", 0)}
-    assert missing(plan, again) == [Key("paper", "range", 0)]
+    again = GroupRuns(tmp_path)
+    assert kept.done == again.done == {RunKey("paper", "ours", 0)}
+    assert missing(plan, again) == [RunKey("paper", "range", 0)]
     again.add(log(), 0)
-    assert missing(plan, Runs(tmp_path)) == []
+    assert missing(plan, GroupRuns(tmp_path)) == []
     document = json.loads((tmp_path / "live.json").read_text())
     place = document["columns"].index("settled")
     for row in document["rows"]:
         row[place] = None
     (tmp_path / "live.json").write_text(json.dumps(document))
-    assert missing(plan, Runs(tmp_path)) == plan.order()
+    assert missing(plan, GroupRuns(tmp_path)) == plan.order()
 
 
 @pytest.mark.parametrize("written", range(3))
@@ -134,7 +136,7 @@ def test_a_run_that_broke_or_went_by_the_clock_is_shown_and_measured_again(tmp_p
 def test_a_run_that_is_deleted_is_not_half_there_when_the_laboratory_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int, how: str
 ) -> None:
-    kept, whole = Runs(tmp_path), kept_runs.keep
+    kept, whole = GroupRuns(tmp_path), kept_runs.keep
     kept.add(log(), 0)
     left = iter(range(written))
 
@@ -157,31 +159,31 @@ def test_what_went_wrong_in_a_run_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     broken.problems = ["C1 failed: java.lang.Error"]
     monkeypatch.setattr(experiments, "live", lambda plan, keys: ((key, broken) for key in keys))
     said: list[str] = []
-    experiments.measure(Plan(("paper",), ("range",), 1), Runs(tmp_path), said.append)
+    experiments.measure(GroupPlan(("paper",), ("range",), 1), GroupRuns(tmp_path), said.append)
     assert said == ["1 of 1: paper, range, run 1", "  C1 failed: java.lang.Error"]
 
 
 def test_our_assignor_goes_by_number_where_no_loads_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     by_load: dict[str, bool] = {}
 
-    def run(cluster: object, asked: Asked, scenario: Scenario, *args: object) -> Log:
+    def run(cluster: object, asked: AssignorServer, scenario: GroupScenario, *args: object) -> GroupRunLog:
         by_load[scenario.name] = asked._use
         return log()
 
     monkeypatch.setattr(experiments, "_cluster", lambda members: contextlib.nullcontext())
     monkeypatch.setattr(experiments, "_run", run)
-    list(experiments.live(Plan(), [Key(name, "ours", 0) for name in LIVE]))
+    list(experiments.live(GroupPlan(), [RunKey(name, "ours", 0) for name in LIVE]))
     assert by_load == {name: SCENARIOS[name].known for name in LIVE}
 
 
 def test_a_run_that_was_killed_while_it_was_kept_is_not_half_there(tmp_path: Path) -> None:
-    kept = Runs(tmp_path)
+    kept = GroupRuns(tmp_path)
     kept.add(log(), 0)
     before = (tmp_path / "live.json").read_bytes()
     kept.add(log("ours"), 0)
     (tmp_path / "live.json").write_bytes(before)
-    found = Runs(tmp_path)
-    assert found.done == {Key("paper", "range", 0)}
+    found = GroupRuns(tmp_path)
+    assert found.done == {RunKey("paper", "range", 0)}
     found.add(log("sticky"), 0)
     for name in FILES:
         document = json.loads((tmp_path / f"{name}.json").read_text())
@@ -200,8 +202,8 @@ def test_samples_have_each_members_cpu_and_their_steps_at_the_same_times() -> No
 
 
 def test_a_frozen_member_does_not_count_among_the_members() -> None:
-    made = Log(SCENARIOS["frozen"], "range", 5.0, ended=30.0, steps=[10.0, 20.0], settled=[True] * 3)
-    every = [Partition(t, n) for t, count in PAPER.partitions.items() for n in range(count)]
+    made = GroupRunLog(SCENARIOS["frozen"], "range", 5.0, ended=30.0, steps=[10.0, 20.0], settled=[True] * 3)
+    every = [AssignedPartition(t, n) for t, count in PAPER.partitions.items() for n in range(count)]
     made.events = [event("C0", "assigned", 1, *every[:4]), event("C1", "assigned", 1, *every[4:8])]
     made.events += [event("C2", "assigned", 1, *every[8:]), event("C1", "assigned", 15, *every[:4])]
     assert [row["partitions"] for row in rows(made, 0)][:2] == ["4/4/5", "8/5"]
@@ -209,10 +211,14 @@ def test_a_frozen_member_does_not_count_among_the_members() -> None:
 
 def test_partitions_that_are_added_have_a_load_and_all_groups_get_as_much() -> None:
     growing = scaled(SCENARIOS["growing"])
-    assert growing.load(Partition("t2", 10)) == growing.load(Partition("t2", 0)) == pytest.approx(0.3e6)
+    assert (
+        growing.load(AssignedPartition("t2", 10))
+        == growing.load(AssignedPartition("t2", 0))
+        == pytest.approx(0.3e6)
+    )
     rolling = scaled(SCENARIOS["rolling"])
     assert sum(rolling.loads.values()) == pytest.approx(ARRIVES)
-    assert [Step("grow", "t2=11").told(), Step("freeze", "C0").told()] == [
+    assert [ScenarioStep("grow", "t2=11").told(), ScenarioStep("freeze", "C0").told()] == [
         "t2 grows to 11 partitions",
         "C0 stands still",
     ]
@@ -320,11 +326,11 @@ def test_a_command_that_makes_no_sense_is_refused(arguments: list[str]) -> None:
 def test_runs_of_another_rate_are_not_mixed_with_those_that_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Runs(tmp_path)
+    kept = GroupRuns(tmp_path)
     kept.add(log(), 0)
     assert kept.other_rates(LIVE, ARRIVES) == []
-    assert Runs(tmp_path).other_rates(LIVE, 2e6) == ["paper"]
-    assert Runs(tmp_path).other_rates(["skew"], 2e6) == []
+    assert GroupRuns(tmp_path).other_rates(LIVE, 2e6) == ["paper"]
+    assert GroupRuns(tmp_path).other_rates(["skew"], 2e6) == []
     monkeypatch.setattr(experiments, "FOLDER", tmp_path)
     refused = CliRunner().invoke(app, ["lab", "transmission", "--scenarios", "paper", "--rate", "2"])
     assert (refused.exit_code, "--fresh" in refused.output) == (2, True)
@@ -336,14 +342,14 @@ def test_the_commands_default_rate_is_the_laboratorys() -> None:
 
 
 def test_a_rate_is_that_of_all_partitions_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Scenario] = []
+    made: list[GroupScenario] = []
 
-    def run(cluster: object, asked: Asked, scenario: Scenario, *args: object) -> Log:
+    def run(cluster: object, asked: AssignorServer, scenario: GroupScenario, *args: object) -> GroupRunLog:
         made.append(scenario)
         return log()
 
     monkeypatch.setattr(experiments, "_cluster", lambda members: contextlib.nullcontext())
     monkeypatch.setattr(experiments, "_run", run)
-    ((_, found),) = experiments.live(Plan(arrives=1.3e6), [Key("paper", "ours", 0)])
+    ((_, found),) = experiments.live(GroupPlan(arrives=1.3e6), [RunKey("paper", "ours", 0)])
     assert sum(made[-1].loads.values()) == pytest.approx(1.3e6)
     assert (found.arrives, found.pinned, found.cores) == (1.3e6, len(processors()), os.cpu_count())

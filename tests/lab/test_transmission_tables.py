@@ -8,7 +8,7 @@ from sluice_lab.tables import Measured, selected
 from sluice_lab.transmission import agreement, live_tables
 from sluice_lab.transmission.agreement import agrees, determined
 from sluice_lab.transmission.bars import bars
-from sluice_lab.transmission.chance import Outcome, read, written
+from sluice_lab.transmission.chance import StepOutcome, read, written
 from sluice_lab.transmission.experiments import LIVE
 from sluice_lab.transmission.figures import of_all_runs, quantile
 from sluice_lab.transmission.page import PAGE, load, render
@@ -139,13 +139,13 @@ def test_what_moved_fails_the_bar_of_a_contender() -> None:
 def test_ours_is_held_against_what_is_computed_where_it_goes_by_number() -> None:
     assert {name for name in LIVE if determined(name) == KAFKAS} == {"skew", "slow", "both"}
     assert {name for name in LIVE if determined(name) == ALL} == set(LIVE) - {"skew", "slow", "both"}
-    assert agreement.allowed({"possible": "1:0:0"}) == [Outcome("1", 0, 0)]
+    assert agreement.allowed({"possible": "1:0:0"}) == [StepOutcome("1", 0, 0)]
 
 
 def test_outcomes_are_written_and_read() -> None:
-    some = {Outcome("4/9", 3, 1), Outcome("4/9", 1, 0)}
+    some = {StepOutcome("4/9", 3, 1), StepOutcome("4/9", 1, 0)}
     assert set(read(written(some))) == some
-    assert Outcome("1/3/9", 0, 0).number() == pytest.approx(14 / 13)
+    assert StepOutcome("1/3/9", 0, 0).number() == pytest.approx(14 / 13)
     assert read("") == []
 
 

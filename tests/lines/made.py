@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sluice.batch.barred import PLACES
 from sluice.engine.plan import EnginePlan, Range
-from sluice.lines.answer import Answer
+from sluice.lines.answer import LinesAnswer
 from sluice.lines.basis import Basis, Result
 from sluice.lines.candidates import Candidates
 from sluice.lines.query import LinesQuery
@@ -89,7 +89,7 @@ def answer(
     counted: int | None = None,
     limits: Limits | None = None,
     barred: pa.Table | None = None,
-) -> Answer:
+) -> LinesAnswer:
     """The lines of the period that `query` names, of those below these offsets."""
     task = ActiveTask(1, 1, spec)
     basis = Basis(
@@ -105,4 +105,4 @@ def answer(
     )
     plan = EnginePlan.of([task], limits or Limits(), TopicSpec(name=spec.topic))
     given: Any = sources
-    return Answer(Candidates(query, basis, plan), given, lambda _: None)
+    return LinesAnswer(Candidates(query, basis, plan), given, lambda _: None)

@@ -15,7 +15,7 @@ from sluice.batch.barred import PLACES
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan, Range
 from sluice.lines import answer as module
-from sluice.lines.answer import Place
+from sluice.lines.answer import LinePosition
 from sluice.lines.query import LinesQuery
 from sluice.results.query import Where
 from sluice.runtime.settings import Limits
@@ -44,7 +44,7 @@ def one(offset: int, text: bytes, partition: int = 0, src: int | None = -1, arri
     return Copy(partition, offset, arrival or offset, offset * 1000 if src == -1 else src, text)
 
 
-def shown(found: module.Answer) -> list[tuple[int, int]]:
+def shown(found: module.LinesAnswer) -> list[tuple[int, int]]:
     """The places in Kafka of an answer's lines."""
     return [
         (row["kafka_partition"], row["kafka_offset"]) for rows in found.batches() for row in rows.to_pylist()
@@ -146,7 +146,7 @@ def test_pages_follow_each_other_and_the_rest_of_the_files_is_not_read() -> None
     whole = shown(answer(TASK, hits(), MadeSources(files), below=EVERYTHING))
     assert len(whole) == 100
     pages: list[tuple[int, int]] = []
-    after: Place | None = None
+    after: LinePosition | None = None
     for _ in range(15):
         found = answer(TASK, hits(), MadeSources(files), below=EVERYTHING)
         for rows, places in found.pages(7, after):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sluice.archive.file import COLUMNS, Place, of_records
+from sluice.archive.file import COLUMNS, ArchivedPartition, of_records
 from sluice.lines import sources as module
 from sluice.lines.sources import Sources, _kept
 from sluice.runtime.settings import Settings
@@ -50,7 +50,7 @@ def file(path: Path) -> Any:
 def test_a_file_s_rows_are_the_records_that_were_archived(sources: Sources, tmp_path: Path) -> None:
     batch = records([line(path=f"/{n}") for n in range(50)], partition=3)
     path = tmp_path / "a.parquet"
-    path.write_bytes(of_records(Place("logs", "id", 3), 0, [batch], 1).data)
+    path.write_bytes(of_records(ArchivedPartition("logs", "id", 3), 0, [batch], 1).data)
     (found,) = sources.in_file(file(path))
     assert found.equals(batch)
 

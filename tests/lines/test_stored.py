@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
-from sluice.lines.answer import Answer, Place, find
+from sluice.lines.answer import LinePosition, LinesAnswer, find
 from sluice.lines.basis import ResultsDropped
 from sluice.lines.query import LinesQuery, shown
 from sluice.quality.reconcile import reconcile
@@ -158,7 +158,7 @@ class Behind(Layers):
             for number in range(1, task.version + 1)
         ]
 
-    def find(self, query: LinesQuery, **more: Any) -> Answer:
+    def find(self, query: LinesQuery, **more: Any) -> LinesAnswer:
         return find(self.settings, query, **more)
 
 
@@ -250,7 +250,7 @@ def test_open_and_superseded_results_have_theirs_in_the_archive_and_in_kafka(beh
     whole = [line for batch in behind.find(query).batches() for line in batch.to_pylist()]
 
     shown_lines: list[dict[str, Any]] = []
-    after: Place | None = None
+    after: LinePosition | None = None
     commit = behind.find(query).basis.result.commit
     while True:  # commits that come meanwhile change no page
         page = [*behind.find(query, commit=commit).pages(7, after)]
@@ -290,21 +290,21 @@ def test_the_command_prints_as_many_lines_as_the_results_say(behind: Behind) -> 
 
 def test_the_api_sends_as_many_lines_as_the_results_say(behind: Behind) -> None:
     prepare()
-    from sluice_airflow.api.lines import Searches, Wanted, read_token
+    from sluice_airflow.api.lines import LinesWanted, Searches, read_token
 
     name = f"{behind.topic}_hours"
     (answer,) = read(StoredLayers(behind.settings), Query(tasks=(name,)))
     row = max(answer.table().to_pylist(), key=lambda row: row["count"])
     where = (Where(dimension="path", values=(row["path"],)),)
     query = LinesQuery(task=name, period=round(row["period"].timestamp() * 1000), where=where)
-    lines, wanted, searches = 0, Wanted(query, 2, False, None, None), Searches()
+    lines, wanted, searches = 0, LinesWanted(query, 2, False, None, None), Searches()
     while True:
         page = run(searches.page(behind.settings, wanted))
         assert (page.counted, page.doubts) == (row["count"], [])
         lines += len(page.lines)
         if page.next is None:
             break
-        wanted = Wanted(query, 2, False, *read_token(page.next))
+        wanted = LinesWanted(query, 2, False, *read_token(page.next))
     assert lines == page.found == row["count"] > 2
 
 

@@ -21,7 +21,7 @@ from sluice.monitoring.lag import look
 from sluice.runtime.settings import Settings
 from sluice.storage import schema
 from sluice.transmission import waiting
-from sluice.transmission.topics import Span, Topic, TopicMissing
+from sluice.transmission.topics import KafkaTopic, Span, TopicMissing
 from tests.tasks.database import sqlite
 
 HOUR = 3600.0
@@ -45,8 +45,8 @@ class Kafka:
             raise TopicMissing(f"no topic {name!r}")
         return {at: Span(0, max(0, end - 60), end) for at, end in self.ends[name].items()}
 
-    def describe(self, name: str) -> Topic:
-        return Topic(name, "new", tuple(self.ends[name]))
+    def describe(self, name: str) -> KafkaTopic:
+        return KafkaTopic(name, "new", tuple(self.ends[name]))
 
     def owners(self, group: str) -> dict[int, str]:
         return {}

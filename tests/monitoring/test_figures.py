@@ -14,7 +14,7 @@ from sluice.monitoring import figures, look
 from sluice.monitoring.exposition import exposition
 from sluice.monitoring.families import FAMILIES
 from sluice.monitoring.figures import MOST, Figures
-from sluice.monitoring.series import Series
+from sluice.monitoring.series import MetricSeries
 from tests.monitoring.instance import LOOK, running, settings_of
 
 Shown = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -126,13 +126,13 @@ ENDS = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
 @given(st.text(st.characters(exclude_categories=("Cs",), exclude_characters=ENDS)))
 def test_any_label_is_read_back_as_it_was(text: str) -> None:
-    series = Series()
+    series = MetricSeries()
     series.add("sluice_bytes_total", 1, text)
     assert parsed(Figures.of(series)) == {("sluice_bytes_total", (("topic", text),)): 1}
 
 
 def test_a_metric_shows_so_many_series_and_says_how_many_it_left_out() -> None:
-    series = Series()
+    series = MetricSeries()
     for number in range(MOST + 7):
         series.add("sluice_agent_answers", 1, f"web{number:05}")
     found = parsed(Figures.of(series))
@@ -142,4 +142,4 @@ def test_a_metric_shows_so_many_series_and_says_how_many_it_left_out() -> None:
 
 def test_a_series_must_have_its_metrics_labels() -> None:
     with pytest.raises(ValueError, match="has the labels"):
-        Series().add("sluice_bytes_total", 1)
+        MetricSeries().add("sluice_bytes_total", 1)

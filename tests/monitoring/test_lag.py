@@ -18,8 +18,8 @@ from sluice.cli.format import plain
 from sluice.cli.lag import shown
 from sluice.monitoring.lag import look
 from sluice.monitoring.lag.cost import costs
-from sluice.monitoring.lag.look import Hop, partition_lag
-from sluice.monitoring.lag.model import Behind, PartitionLag, Report
+from sluice.monitoring.lag.look import TopicConsumer, partition_lag
+from sluice.monitoring.lag.model import Behind, LagReport, PartitionLag
 from sluice.storage import pace, rebalances, schema
 from sluice.storage.rebalances import Rebalance
 from sluice.transmission.topics import Span
@@ -69,7 +69,7 @@ def test_a_partition_is_behind_by_what_its_log_still_has(
     start: int, then: int, end: int, position: int | None
 ) -> None:
     start, then, end = sorted((start, then, end))
-    hop = Hop("archiver", {} if position is None else {0: position}, {0: 5.0}, {0: "archiver-2"})
+    hop = TopicConsumer("archiver", {} if position is None else {0: position}, {0: 5.0}, {0: "archiver-2"})
     found = partition_lag("logs", hop, 0, Span(start, then, end), 7.0)
     waiting = [offset for offset in range(start, end) if offset >= (position or 0)]
     assert found.behind.records == len(waiting)
@@ -203,14 +203,14 @@ def test_only_the_last_rebalances_of_a_topic_are_kept(monkeypatch: pytest.Monkey
     assert other == Rebalance("shop", "m", 1, AT, "w", (9,), (), 0.5)
 
 
-def report() -> Report:
+def report() -> LagReport:
     partitions = [
         PartitionLag("logs", "archiver", 0, "archiver", 5, 105, Behind(100, 2.0, 10.0, 20.0)),
         PartitionLag("logs", "archiver", 1, "archiver-2", 0, 50, Behind(50, None, 10.0, None)),
         PartitionLag("logs", "speed_layer", 0, None, 105, 105, Behind(0, 0.0, 10.0, 10.0)),
     ]
     moved = costs([rebalance(0, lost=(1,)), rebalance(2, gained=(1,), took=0.5)], 9)
-    return Report(AT, tuple(partitions), tuple(moved), {"shop": "Kafka does not say: gone"})
+    return LagReport(AT, tuple(partitions), tuple(moved), {"shop": "Kafka does not say: gone"})
 
 
 def test_a_person_sees_topics_members_partitions_rebalances_and_problems() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.placement.base import Cluster, Host, Unit
-from sluice.placement.board import Board, Given
-from sluice.placement.exact import Exact
+from sluice.placement.board import PlacementBoard, PlacementInput
+from sluice.placement.exact import ExactSearch
 from sluice.placement.measures import moves, shares
 from sluice.placement.plan import plan
 from tests.examples import examples
@@ -55,11 +55,11 @@ def everywhere(cluster: Cluster) -> Iterator[dict[str, str]]:
             yield {unit.name: name for unit, name in pairs}
 
 
-def search(cluster: Cluster) -> tuple[Exact, Board]:
+def search(cluster: Cluster) -> tuple[ExactSearch, PlacementBoard]:
     numbers = {host.name: number for number, host in enumerate(cluster.hosts)}
     at = np.array([numbers[cluster.placed[unit.name]] for unit in cluster.units], np.int64)
-    board = Board(Given.of(cluster), at)
-    return Exact(board, np.ones(len(at), np.int64), np.ones(len(at), np.bool_), lambda _: []), board
+    board = PlacementBoard(PlacementInput.of(cluster), at)
+    return ExactSearch(board, np.ones(len(at), np.int64), np.ones(len(at), np.bool_), lambda _: []), board
 
 
 def placed(cluster: Cluster, hosts: np.ndarray) -> dict[str, str]:

@@ -15,7 +15,7 @@ from sluice.cli.demo.dashboard import CHARTS
 from sluice.results.query import BadQuery
 from sluice.runtime.settings import ROOT
 from sluice.storage import schema
-from sluice.storage.dashboards import MOST, MOST_CHARTS, Dashboards, Pinned
+from sluice.storage.dashboards import MOST, MOST_CHARTS, Dashboards, PinnedChart
 from sluice.tasks import parse_tasks
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
@@ -28,7 +28,7 @@ __all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
 BOARDS = "/console/dashboards"
 FORM = {"origin": "http://127.0.0.1:21080", "content-type": "application/x-www-form-urlencoded"}
-HITS, BYTES = Pinned("Hits", "task=hits"), Pinned("Bytes", "task=hits&metric=count&last=1h")
+HITS, BYTES = PinnedChart("Hits", "task=hits"), PinnedChart("Bytes", "task=hits&metric=count&last=1h")
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_a_dashboard_is_made_by_its_name_and_the_form_says_what_is_wrong_with_it
 
 
 def test_charts_are_ordered_renamed_and_removed_at_once(client: TestClient, boards: Dashboards) -> None:
-    made = boards.create("ann", "Night", [HITS, BYTES, Pinned("Other", "task=hits&last=all")])
+    made = boards.create("ann", "Night", [HITS, BYTES, PinnedChart("Other", "task=hits&last=all")])
     given = [("version", 1), ("name", "Day"), ("shared", "yes"), ("do", "save"), ("remove", 0)]
     given += [
         ("chart", 2),
@@ -137,7 +137,7 @@ def test_charts_are_ordered_renamed_and_removed_at_once(client: TestClient, boar
     assert answer.headers["location"] == f"{BOARDS}/{made.id}?did=saved"
     found = boards.get(made.id, "ann")
     assert (found.name, found.shared, found.version) == ("Day", True, 2)
-    assert found.charts == (Pinned("First", "task=hits&last=all"), Pinned("Last", BYTES.address))
+    assert found.charts == (PinnedChart("First", "task=hits&last=all"), PinnedChart("Last", BYTES.address))
 
 
 def test_without_a_script_a_button_moves_a_chart(client: TestClient, boards: Dashboards) -> None:
@@ -237,7 +237,7 @@ def test_others_look_at_a_shared_dashboard_and_copy_it(
 def test_a_chart_that_can_no_longer_be_drawn_says_why_and_the_others_are_drawn(
     client: TestClient, boards: Dashboards, database: sa.Engine
 ) -> None:
-    made = boards.create("ann", "Night", [HITS, Pinned("Gone", "task=gone"), BYTES])
+    made = boards.create("ann", "Night", [HITS, PinnedChart("Gone", "task=gone"), BYTES])
     with database.begin() as connection:  # as an older release may have written it
         rows = [["Hits", "task=hits"], ["Gone", "task=gone"], ["Old", "task=hits&shape=cake"], ["No", "%00"]]
         connection.execute(sa.update(schema.dashboards).values(charts=rows))
@@ -252,7 +252,9 @@ def test_a_chart_that_can_no_longer_be_drawn_says_why_and_the_others_are_drawn(
 def test_hostile_names_and_addresses_stay_texts(client: TestClient, boards: Dashboards, login: Login) -> None:
     login.as_("viewer", HOSTILE)
     address = str(httpx.QueryParams({"task": "hits", "where": HOSTILE, "by": HOSTILE}))
-    made = boards.create(HOSTILE, HOSTILE, [Pinned(HOSTILE, address), Pinned("x", HOSTILE)], shared=True)
+    made = boards.create(
+        HOSTILE, HOSTILE, [PinnedChart(HOSTILE, address), PinnedChart("x", HOSTILE)], shared=True
+    )
     pages = [
         "",
         f"/{made.id}",

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from jwt import InvalidTokenError
 
 from sluice.runtime.settings import ROOT
-from sluice.storage.news import Look
+from sluice.storage.news import NewsSnapshot
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
 from tests.loops import run
@@ -38,7 +38,7 @@ class Watched:
     def __init__(self) -> None:
         self.now, self.polls, self.fails = look(1, {"hits": 1, "sizes": 1}), 0, False
 
-    def look(self) -> Look:
+    def look(self) -> NewsSnapshot:
         self.polls += 1
         if self.fails:
             raise OSError("PostgreSQL went away")

@@ -75,13 +75,13 @@ def guard(airflow: Airflow, source: Source, monkeypatch: pytest.MonkeyPatch) -> 
 
     from sluice.stack.airflow_environment import AUTH_MANAGER
     from sluice_airflow.front.guard import Guard
-    from sluice_airflow.front.refused import Refused
+    from sluice_airflow.front.refused import RequestRefused
     from sluice_airflow.headers import SecurityHeaders
 
     async def check(head: Any, cookie: str) -> None:
         given = head.headers.get("authorization", "").removeprefix("Bearer ")
         if TOKEN not in (given, cookie):
-            raise Refused(401, "log in first")
+            raise RequestRefused(401, "log in first")
 
     monkeypatch.setenv("AIRFLOW__CORE__AUTH_MANAGER", AUTH_MANAGER)
     inner = GZipMiddleware(airflow, minimum_size=1)  # as Airflow has one, and clients ask for it

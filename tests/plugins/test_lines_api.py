@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from sluice.lines.answer import Answer, TookTooLong
+from sluice.lines.answer import LinesAnswer, TookTooLong
 from sluice.lines.query import LinesQuery
 from tests.engine.samples import BYTES, active, line, spec
 from tests.lines.made import MadeSources, answer
@@ -34,7 +34,7 @@ class Search:
         self.error: Exception | None = None
         self.held: threading.Event | None = None
 
-    def __call__(self, settings: Any, query: LinesQuery, **options: Any) -> Answer:
+    def __call__(self, settings: Any, query: LinesQuery, **options: Any) -> LinesAnswer:
         self.asked.append((query, options["commit"]))
         if self.held is not None:
             assert self.held.wait(SECONDS)

@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
-from sluice.monitoring.flow.model import Line, Run
+from sluice.monitoring.flow.model import FlowRun, Sparkline
 from sluice.monitoring.flow.platform import Platform
-from sluice.monitoring.flow.seen import Seen
+from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.runtime.settings import get_settings
 from tests.monitoring.flow.made import healthy, hurting, nothing, seen
 from tests.plugins.test_api import Login, app, client, database, login
@@ -21,7 +21,7 @@ __all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
 PAGE = "/console/platform"
 HOSTILE = "<script>alert(1)</script>\"'&"
-Shows = Callable[[Seen], None]
+Shows = Callable[[FlowAnswers], None]
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def shows(client: TestClient, login: Login) -> Shows:
 
     login.as_("viewer")
 
-    def show(found: Seen) -> None:
+    def show(found: FlowAnswers) -> None:
         one = Platform(lambda: found)
         client.app.dependency_overrides[platform.platform] = lambda: one  # type: ignore[attr-defined]
 
@@ -155,18 +155,18 @@ def test_html_in_a_paragraph_is_text() -> None:
 def test_a_small_line_has_a_piece_between_two_gaps_and_says_its_range() -> None:
     from sluice_airflow.console.platform_view import spark
 
-    made = spark(Line("Lag", "s", (None, 0.0, 4.0, None, 2.0, None)))
+    made = spark(Sparkline("Lag", "s", (None, 0.0, 4.0, None, 2.0, None)))
     assert made.pieces == ("1,28 2,0", "4,14 4,14")
     assert made.says == "Lag, the last 24 hours: 0 to 4 s"
-    assert spark(Line("Lag", "s", (None, None))).pieces == ()
-    assert spark(Line("Lag", "s", (0.0, 0.0))).pieces == ("0,28 1,28",)
+    assert spark(Sparkline("Lag", "s", (None, None))).pieces == ()
+    assert spark(Sparkline("Lag", "s", (0.0, 0.0))).pieces == ("0,28 1,28",)
 
 
 def test_a_run_leads_to_airflow_whatever_its_name_holds() -> None:
     from sluice_airflow.console.runs import address
 
-    assert address(Run("a b", "x/../../y?#")) == "/dags/a%20b/runs/x%2F..%2F..%2Fy%3F%23"
-    assert address(Run("a", "")) == "/dags/a"
+    assert address(FlowRun("a b", "x/../../y?#")) == "/dags/a%20b/runs/x%2F..%2F..%2Fy%3F%23"
+    assert address(FlowRun("a", "")) == "/dags/a"
 
 
 def test_the_newest_run_and_the_newest_success_of_a_dag(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,9 +204,9 @@ def test_the_newest_run_and_the_newest_success_of_a_dag(monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "create_session", lambda: Session(engine))
     found = runs.newest_runs()
     assert set(found) == {"reconcile", "archive"}
-    assert found["reconcile"].newest == Run("reconcile", "r2", "failed")
+    assert found["reconcile"].newest == FlowRun("reconcile", "r2", "failed")
     assert found["reconcile"].succeeded == at
-    assert (found["archive"].newest, found["archive"].paused) == (Run("archive", ""), True)
+    assert (found["archive"].newest, found["archive"].paused) == (FlowRun("archive", ""), True)
 
 
 def test_a_daemon_that_dies_or_hangs_is_red_within_15_seconds() -> None:

@@ -549,13 +549,13 @@ def test_odd_tokens_are_refused(
     oidc: dict[str, Any], header: object, claims: object, provider: OidcProvider
 ) -> None:
     from sluice_airflow.provider import id_token
-    from sluice_airflow.provider.refusal import LoginRefused
+    from sluice_airflow.provider.refusal import ProviderRefusal
 
     parsed = Login.model_validate({"oidc": oidc}).oidc
     assert parsed is not None
     for signature in ("", "x", "ä", encoded("x" * 256)):
         token = f"{encoded(header)}.{encoded(claims)}.{signature}"
-        with pytest.raises(LoginRefused, match="not valid"):
+        with pytest.raises(ProviderRefusal, match="not valid"):
             id_token.check(token, {"keys": [KEY.as_dict(private=False)]}, parsed, "nonce")
 
 

@@ -50,7 +50,7 @@ def reading(source: Source, places: int = 1, stall: float = 30.0) -> Iterator[st
     """A server whose answers are pieces of the source."""
     from airflow.api_fastapi.core_api.app import init_middlewares
 
-    from sluice_airflow.api.reads import Busy, Reads, Streamed
+    from sluice_airflow.api.reads import Reads, Streamed, TooManyReaders
     from sluice_airflow.auth import AuthManager
 
     reads = Reads(threads=2, places=places, waiting=1, patience=0.3)
@@ -58,7 +58,7 @@ def reading(source: Source, places: int = 1, stall: float = 30.0) -> Iterator[st
     async def stream(request: Request) -> Response:
         try:
             place = await reads.place()
-        except Busy:
+        except TooManyReaders:
             return PlainTextResponse("busy", 503)
         return Streamed([b"held"], source.pieces(), place, {"Content-Type": "text/csv"}, stall)
 

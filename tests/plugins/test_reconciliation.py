@@ -37,7 +37,7 @@ class DifferingDay:
         self.differs, self.breaks, self.asked = differs, breaks, []
 
     def __call__(self, settings: Any, topic: str, day: date, cut: dict[str, int]) -> Any:
-        from sluice.quality.reconcile import Outcome
+        from sluice.quality.reconcile import ReconcileOutcome
 
         self.asked.append(str(day))
         if str(day) == self.breaks:
@@ -45,7 +45,7 @@ class DifferingDay:
         differs = str(day) == self.differs
         outcome = "differs" if differs else "agrees"
         message = "hits_by_status 2015-05-17T10:05 404 count: online 7, offline 8" if differs else "3 agree"
-        return Outcome(topic, day, datetime.now(UTC), cut, outcome, 3, int(differs), message)
+        return ReconcileOutcome(topic, day, datetime.now(UTC), cut, outcome, 3, int(differs), message)
 
 
 def reconciler(module: Any, monkeypatch: pytest.MonkeyPatch, fault: DifferingDay, passed: bool = True) -> Any:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.storage.news import Look, Published, TopicNews
-from sluice.storage.past import Past
+from sluice.storage.news import NewsSnapshot, Published, TopicNews
+from sluice.storage.past import TopicPast
 
 TASKS = {"hits": ("logs", (1, 1)), "sizes": ("logs", (2, 3)), "other": ("shop", (3, 1))}
-NEVER, UNTOUCHED = Published(), Past()
+NEVER, UNTOUCHED = Published(), TopicPast()
 PUBLISHED = Published("0a0b0c0d", date(2015, 5, 17), datetime(2015, 5, 18, 1, tzinfo=UTC))
 
 
@@ -24,27 +24,27 @@ def look(
     changed: dict[str, int],
     published: Published = NEVER,
     since: int = 0,
-    past: Past = UNTOUCHED,
-) -> Look:
+    past: TopicPast = UNTOUCHED,
+) -> NewsSnapshot:
     """Topic logs as of a commit; nothing ever happens in shop."""
     own = {TASKS[name][1]: seq for name, seq in changed.items()}
     logs = TopicNews(commit, own, since, published, past)
-    return Look(TASKS, {"logs": logs, "shop": TopicNews(0, {}, 0, Published())})
+    return NewsSnapshot(TASKS, {"logs": logs, "shop": TopicNews(0, {}, 0, Published())})
 
 
-def filled(*days: tuple[str, int]) -> Past:
+def filled(*days: tuple[str, int]) -> TopicPast:
     """One revision a filled day of June 2015, each of a task, in this order."""
     own = {(TASKS[name][1], date(2015, 6, day)): at for at, (name, day) in enumerate(days, 1)}
-    return Past(len(days), own)
+    return TopicPast(len(days), own)
 
 
 def listener(only: list[str] | None = None, known: str = "") -> Any:
-    from sluice_airflow.api.told import Listener, position
+    from sluice_airflow.api.told import EventListener, position
 
-    return Listener(only, position(known))
+    return EventListener(only, position(known))
 
 
-def told(own: Any, at: Look) -> list[tuple[str, dict[str, Any], str]]:
+def told(own: Any, at: NewsSnapshot) -> list[tuple[str, dict[str, Any], str]]:
     """Kind, data and id of each event."""
     found = []
     for text in own.news(at):
@@ -120,14 +120,14 @@ def test_another_database_has_no_backfills_to_tell_of() -> None:
 def test_superseded_days_are_told_as_they_stand() -> None:
     days = tuple(date(2015, 5, n) for n in (17, 18))
     own = listener()
-    found = told(own, look(1, {}, past=Past(superseded=days)))[1:]
+    found = told(own, look(1, {}, past=TopicPast(superseded=days)))[1:]
     said = {"topic": "logs", "days": ["2015-05-17", "2015-05-18"], "tasks": {"hits": 1, "sizes": 3}}
     assert [(kind, data) for kind, data, _ in found] == [("superseded", said)]
     at = found[-1][2]
-    assert told(own, look(1, {}, past=Past(superseded=days))) == []
-    assert told(listener(known=at), look(1, {}, past=Past(superseded=days))) == []
+    assert told(own, look(1, {}, past=TopicPast(superseded=days))) == []
+    assert told(listener(known=at), look(1, {}, past=TopicPast(superseded=days))) == []
     for still in (days[1:], ()):
-        ((kind, data, at),) = told(own, look(1, {}, past=Past(superseded=still)))
+        ((kind, data, at),) = told(own, look(1, {}, past=TopicPast(superseded=still)))
         assert (kind, data["days"]) == ("superseded", [day.isoformat() for day in still])
     assert at == "logs=1.,shop=0."
 
@@ -143,7 +143,7 @@ STEPS = ["hits", "sizes", "other topic", "publish", "fill", "supersede", "break"
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=12))
 def test_nothing_is_missed_and_nothing_is_told_twice(steps: list[str]) -> None:
     """Whatever happens, and whenever the connection breaks, in which case the last id comes back."""
-    commit, changed, published, past = 1, {"hits": 1, "sizes": 1}, Published(), Past()
+    commit, changed, published, past = 1, {"hits": 1, "sizes": 1}, Published(), TopicPast()
     own = listener()
     last = told(own, look(commit, changed, published, past=past))[-1][2]
     expected: list[set[str]] = []
@@ -173,5 +173,5 @@ def test_nothing_is_missed_and_nothing_is_told_twice(steps: list[str]) -> None:
 
 @pytest.mark.parametrize("name", ["hits", "gone"])
 def test_a_task_that_is_gone_is_not_told_of(name: str) -> None:
-    gone = Look({}, {})
+    gone = NewsSnapshot({}, {})
     assert told(listener([name]), gone) == []

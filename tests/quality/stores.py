@@ -9,7 +9,7 @@ from typing import Any
 
 from sluice.runtime.settings import Settings
 from sluice.storage.hbase import Cells, HBase
-from sluice.storage.hive import Hive, Rows
+from sluice.storage.hive import Hive, SqlRows
 
 FILTER = re.compile(r"RowFilter\(=, 'regexstring:(.*)'\)")
 
@@ -22,7 +22,7 @@ class StoredHive(Hive):
         self.days = days
         self.queries: list[str] = []
 
-    def query(self, sql: str, params: Any = None) -> Rows:
+    def query(self, sql: str, params: Any = None) -> SqlRows:
         self.queries.append(sql)
         first = params.get("day") or params.get("first") or min(self.days)
         last = params.get("day") or params.get("last") or max(self.days)
@@ -39,8 +39,8 @@ class StoredHive(Hive):
             wanted = {int(ms) for ms in sql.partition(" IN (")[2].partition(")")[0].split(",")}
             rows = [(day, ms, row) for day, ms, row in rows if ms in wanted]
         if "explode(results)" in sql:
-            return Rows([], [each for day, ms, row in rows for each in _exploded(row, day, ms)])
-        return Rows([], [(ms, row["series"], *_columns(sql, row)) for _, ms, row in rows])
+            return SqlRows([], [each for day, ms, row in rows for each in _exploded(row, day, ms)])
+        return SqlRows([], [(ms, row["series"], *_columns(sql, row)) for _, ms, row in rows])
 
 
 def _exploded(row: dict[str, Any], day: str, ms: int) -> Iterator[tuple[Any, ...]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sluice.cli.audit import notes
 from sluice.quality.files import FileAccount
-from sluice.quality.hops import Hops, Read, reckon
+from sluice.quality.hops import HopCounts, Hops, reckon
 from sluice.runtime.arrays import Ints
 from sluice.storage.booked import Booked
 from sluice.storage.tallies import TOPIC, Tally
@@ -36,7 +36,7 @@ def booked(**changes: object) -> Booked:
 def hops(
     book: Booked, file: FileAccount = FILE, moving: tuple[str, ...] = (), raw: int = 12, unique: int = 9
 ) -> Hops:
-    return reckon(Read("logs", book, ENDS, (file,), list(moving), hive_raw=raw, hive_unique=unique))
+    return reckon(HopCounts("logs", book, ENDS, (file,), list(moving), hive_raw=raw, hive_unique=unique))
 
 
 def test_a_platform_at_rest_agrees() -> None:
@@ -112,18 +112,18 @@ def test_records_of_several_lines_agree_with_the_lines_in_them() -> None:
     """The twelve lines came in five records."""
     ends = {0: 3, 1: 2}
     book = booked(archived_records=5, committed=dict(ends), archived_to=dict(ends))
-    found = reckon(Read("logs", book, ends, (FILE,), [], hive_raw=12, hive_unique=9))
+    found = reckon(HopCounts("logs", book, ends, (FILE,), [], hive_raw=12, hive_unique=9))
     assert found.ok
     assert (found.kafka, found.archived) == (5, 12)
     one_short = replace(book, archived=11)
-    found = reckon(Read("logs", one_short, ends, (FILE,), [], hive_raw=11, hive_unique=9))
+    found = reckon(HopCounts("logs", one_short, ends, (FILE,), [], hive_raw=11, hive_unique=9))
     assert found.disagreements == ("archived 11 != lines_read - lost + doubled 12",)
 
 
 def test_files_that_are_gone_are_named_and_make_their_hop_unprovable() -> None:
     book = booked(counted=19, records=22, event_lines=19)
     book.ledger["web1", "access.2015-05-16.log"] = (ints(0), ints(90))
-    found = reckon(Read("logs", book, {0: 22}, (FILE,), [], hive_raw=12, hive_unique=19))
+    found = reckon(HopCounts("logs", book, {0: 22}, (FILE,), [], hive_raw=12, hive_unique=19))
     assert found.gone == ("web1:access.2015-05-16.log",)
 
 
@@ -140,14 +140,14 @@ def test_records_of_no_file_keep_the_files_provable_and_are_named() -> None:
         committed={0: 16},
         archived_to={0: 16},
     )
-    found = reckon(Read("logs", book, {0: 15}, (FILE,), [], hive_raw=15, hive_unique=9))
+    found = reckon(HopCounts("logs", book, {0: 15}, (FILE,), [], hive_raw=15, hive_unique=9))
     assert found.ok
     assert not found.gone
     assert (
         notes(found)[1]
         == "3 records were not collected from a file: another producer's, forged or unreadable"
     )
-    found = reckon(Read("logs", book, {0: 16}, (FILE,), [], hive_raw=15, hive_unique=9))
+    found = reckon(HopCounts("logs", book, {0: 16}, (FILE,), [], hive_raw=15, hive_unique=9))
     assert found.disagreements == ("archived records 15 != kafka - expired 16",)
 
 

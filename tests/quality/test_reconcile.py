@@ -23,7 +23,7 @@ from sluice.quality.day_comparison import compare_day
 from sluice.quality.docs import data_docs
 from sluice.quality.reconcile import (
     NotComputed,
-    Outcome,
+    ReconcileOutcome,
     ReconciliationFailed,
     reconcile,
     speed_passed,
@@ -97,7 +97,7 @@ class Topic(TwoLayers):
         offline.run(self.spark, self.settings, self.topic, days, run_id)
         return self.book.of_run(run_id)
 
-    def reconcile(self, day: date = DAY) -> Outcome:
+    def reconcile(self, day: date = DAY) -> ReconcileOutcome:
         computed = self.book.get(day)
         assert computed is not None
         assert speed_passed(self.settings, self.topic, computed.cut)

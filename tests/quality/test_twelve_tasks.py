@@ -19,7 +19,7 @@ from sluice.engine.results import results
 from sluice.engine.schema import partials_schema
 from sluice.quality import day_comparison
 from sluice.results.compare import Comparison
-from sluice.results.counted import Counted, differences, results_of
+from sluice.results.counted import CountedResults, differences, results_of
 from sluice.results.offline_results import DayResults, of_task
 from sluice.results.online_results import online_results
 from sluice.results.periods import Periods
@@ -113,7 +113,7 @@ def test_both_layers_agree(task: ActiveTask, online: dict[bytes, Cells], offline
 def test_the_report_agrees_too(task: ActiveTask, online: dict[bytes, Cells], offline: StoredHive) -> None:
     """The report reads whole tasks, not days."""
     whole = range(BEGIN - 40 * DAY_MS, BEGIN + 40 * DAY_MS)
-    left, right = Counted(task), Counted(task)
+    left, right = CountedResults(task), CountedResults(task)
     for side, table in (
         (left, online_results(StoredHBase(online), task, whole)),
         (right, of_task(offline, task)),

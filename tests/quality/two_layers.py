@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from sluice.archive import index, layout
 from sluice.archive.claim import Claims
-from sluice.archive.file import Place, of_records
+from sluice.archive.file import ArchivedPartition, of_records
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
@@ -94,7 +94,7 @@ class TwoLayers:
         return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
 
     def archive(self, records: pa.RecordBatch, partition: int = 0) -> None:
-        place = Place(self.topic, self.topic_id, partition)
+        place = ArchivedPartition(self.topic, self.topic_id, partition)
         file = of_records(place, self._archived[partition], [records], generation=1)
         directory = layout.partition_directory(self.settings, self.topic, self.topic_id, partition)
         claims = Claims(HdfsStore.of(self.settings), directory)

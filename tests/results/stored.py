@@ -17,7 +17,7 @@ from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.results.answers import Answers
 from sluice.results.opened import Opened, OpenPart
-from sluice.results.values import Values
+from sluice.results.values import StateColumns
 from sluice.state.finals import compact, cut, pack, unpack
 from sluice.state.series import START, of_partials, series_schema
 from sluice.storage.epochs import StatePeriod
@@ -56,7 +56,7 @@ class Stored:
     blocks: dict[str, bytes] = field(default_factory=dict)
     read_blocks: int = 0
     head: int = COMMIT
-    values: Values = field(default_factory=Values)
+    values: StateColumns = field(default_factory=StateColumns)
     answers: Answers = field(default_factory=Answers)
 
     def task(self, name: str, version: int | None) -> ActiveTask:

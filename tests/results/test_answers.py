@@ -11,7 +11,7 @@ import pytest
 
 from sluice.results import answers
 from sluice.results.answers import Answers
-from sluice.results.reader import Answer, read
+from sluice.results.reader import ResultsAnswer, read
 from sluice.storage.finals import Sides
 from tests.results.stored import COMMIT, DAY, Stored
 from tests.results.test_reader import DAY_NUMBER, query, stored, task
@@ -24,7 +24,7 @@ def layers() -> Stored:
     return stored(task(), LINES, frozenset(range(DAY_NUMBER, DAY_NUMBER + 2)))
 
 
-def by_day(layers: Stored, **more: Any) -> Answer:
+def by_day(layers: Stored, **more: Any) -> ResultsAnswer:
     return read(layers, query(dimensions=[], period="1d", **more))[0]
 
 

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from sluice.results import layers
 from sluice.results.answers import Answers
-from sluice.results.layers import Bounds
+from sluice.results.layers import LayerBounds
 from sluice.sql import source
 
 
 @given(st.integers(0, 1 << 40))
 def test_shares_of_a_bound_are_within_it(most: int) -> None:
-    found = Bounds().within(most)
+    found = LayerBounds().within(most)
     assert most - len(found) < sum(found) <= most
 
 
 def test_without_a_bound_it_is_480_mib() -> None:
-    assert sum(Bounds()) == 480 << 20
-    assert Bounds().within(480 << 20) == Bounds()
+    assert sum(LayerBounds()) == 480 << 20
+    assert LayerBounds().within(480 << 20) == LayerBounds()
 
 
 def test_a_worker_of_the_sql_endpoint_keeps_64_mib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_worker_of_the_sql_endpoint_keeps_64_mib(monkeypatch: pytest.MonkeyPat
     source._layers.cache_clear()
     source._layers()
     source._layers.cache_clear()
-    wanted = Bounds().within(64 << 20)
+    wanted = LayerBounds().within(64 << 20)
     assert given == {
         "FinalBlocks": wanted.blocks,
         "OpenPeriods": wanted.groups,

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 from sluice.cli.format import Format, write
-from sluice.results.counted import Counted, Difference, differences
+from sluice.results.counted import CountedResults, Difference, differences
 from sluice.tasks import ActiveTask, TaskSpec
 
 SPEC = TaskSpec.model_validate(
@@ -28,8 +28,10 @@ SKETCHED = TaskSpec.model_validate(
 TOP = [["/a", 7], ["/b", 2]]
 
 
-def counted(values: dict[Any, Any], errors: dict[Any, Any] | None = None, spec: TaskSpec = SPEC) -> Counted:
-    return Counted(ActiveTask(1, 1, spec), values, errors or {})
+def counted(
+    values: dict[Any, Any], errors: dict[Any, Any] | None = None, spec: TaskSpec = SPEC
+) -> CountedResults:
+    return CountedResults(ActiveTask(1, 1, spec), values, errors or {})
 
 
 def test_rows_are_sorted_by_period_then_series_with_gaps_for_metrics_without_a_value() -> None:
@@ -80,12 +82,12 @@ def test_a_result_that_one_layer_lacks_is_a_difference() -> None:
     assert found == [Difference(a, "max", None, 3), Difference(b, "count", None, 4)]
 
 
-def sketched(values: dict[str, Any], **errors: float) -> Counted:
+def sketched(values: dict[str, Any], **errors: float) -> CountedResults:
     series = (1431820800000, ("/a",))
     return counted({series: values}, {series: errors}, SKETCHED)
 
 
-def printed(answer: Counted, style: Format) -> str:
+def printed(answer: CountedResults, style: Format) -> str:
     out = io.StringIO()
     columns, rows = answer.for_people() if style is Format.TABLE else answer.for_programs()
     write(columns, rows, style, out)

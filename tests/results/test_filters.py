@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.results import filters
-from sluice.results.filters import Chosen, Filter
+from sluice.results.filters import ChosenRows, SeriesFilter
 from sluice.results.query import Where
 from tests.engine.samples import active, spec
 from tests.state.test_finals import series
@@ -24,7 +24,7 @@ def test_the_same_rows_of_tables_columns_and_arrays_are_chosen(
     begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(rows))] * 2)))
     masked = data.draw(st.booleans())
     mask = np.array([passes for _, passes in rows[begin:end]], bool) if masked else None
-    chosen = Chosen(begin, end, mask)
+    chosen = ChosenRows(begin, end, mask)
     wanted = [value for value, passes in rows[begin:end] if passes or not masked]
     values = pa.array([value for value, _ in rows], pa.int64())
     assert chosen.of(pa.table({"v": values})).column("v").to_pylist() == wanted
@@ -40,7 +40,7 @@ def test_a_condition_is_tried_once_for_equal_values(monkeypatch: pytest.MonkeyPa
         return plain(values, condition)
 
     monkeypatch.setattr(filters, "passing", passing)
-    only = Filter(TASK, 0, 10, [Where(dimension="status", prefix="2")])
+    only = SeriesFilter(TASK, 0, 10, [Where(dimension="status", prefix="2")])
     parts = [series(own) for own in (["200", "404"], ["200", "404"], ["404", "500"], ["200"])]
     found = [only.choose(part, only.mask(part)) for part in parts]
     assert tried == [["200", "404"], ["404", "500"], ["200"]]

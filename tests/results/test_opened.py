@@ -19,7 +19,7 @@ from sluice.results.opened import OpenPeriods
 from sluice.state.merging import merge_into_blocks
 from sluice.state.series import START, of_partials
 from sluice.state.state import AttemptState
-from sluice.storage.epochs import Epochs, PeriodKey, Readable, Snapshot, StatePeriod
+from sluice.storage.epochs import CommittedColumns, Epochs, PeriodKey, Snapshot, StatePeriod
 from sluice.storage.finals import Sides
 from tests.engine.samples import active, line, plan, records, spec
 from tests.examples import examples
@@ -70,14 +70,16 @@ class Platform:
 
     def snapshot(self, wanted: Iterable[PeriodKey]) -> Snapshot:
         known = {key: self.periods[key] for key in wanted if key in self.periods}
-        return Snapshot(Readable(self.head, Epochs.of([(0, TOKEN)])), BEGIN, known)
+        return Snapshot(CommittedColumns(self.head, Epochs.of([(0, TOKEN)])), BEGIN, known)
 
     def pointers(self, wanted: Iterable[PeriodKey]) -> list[Any]:
         return []
 
     def commit(self, lines: Lines) -> None:
         seq, meanwhile, self.meanwhile = self.head + 1, self.meanwhile, []
-        state = AttemptState(self, Readable(self.head, Epochs.of([(0, TOKEN)])), seq, TOKEN, self.newest)  # type: ignore[arg-type]
+        state = AttemptState(
+            self, CommittedColumns(self.head, Epochs.of([(0, TOKEN)])), seq, TOKEN, self.newest
+        )  # type: ignore[arg-type]
         state.know(self.periods)
         layouts = {key: period.layout for key, period in self.periods.items()}
         changes = merge_into_blocks(partials(lines), layouts, state.load)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.results import values as module
-from sluice.results.filters import Begins, Filter, begins_of
+from sluice.results.filters import Begins, SeriesFilter, begins_of
 from sluice.results.query import Where
-from sluice.results.values import Values, columns_of
+from sluice.results.values import StateColumns, columns_of
 from sluice.state.series import START, dimension, one
 from sluice.tasks.spec import ActiveTask
 from tests.engine.samples import line, spec
@@ -30,15 +30,15 @@ def series(lines: list[tuple[int, str]]) -> pa.Table:
     return series_of(TASK, made).combine_chunks()
 
 
-def only(*where: Where) -> Filter:
-    return Filter(TASK, 0, 1 << 50, where)
+def only(*where: Where) -> SeriesFilter:
+    return SeriesFilter(TASK, 0, 1 << 50, where)
 
 
 @given(LINES, st.sampled_from(["", "2", "4", "x"]))
 def test_what_is_kept_is_of_the_rows_that_pass(lines: list[tuple[int, str]], prefix: str) -> None:
     rows, condition = series(lines), Where(dimension="status", prefix=prefix)
     wanted = only(condition).keep(rows)
-    kept = Values()
+    kept = StateColumns()
     for _ in range(2):
         passing = kept.passing("block", rows, only(condition))
         for name in (START, dimension(0)):
@@ -57,14 +57,14 @@ def test_the_periods_in_the_time_are_those_that_start_in_it(
     starts: list[int], since: int, until: int
 ) -> None:
     begins = begins_of(np.array(starts, np.int64))
-    inside = Filter(TASK, since, max(since, until), ()).within(begins)
+    inside = SeriesFilter(TASK, since, max(since, until), ()).within(begins)
     first, last = int(begins.rows[inside.start]), int(begins.rows[inside.stop])
     assert starts[first:last] == [start for start in starts if since <= start < until]
     assert begins.starts[inside].tolist() == sorted({s for s in starts if since <= s < until})
 
 
 def test_each_column_is_made_once_for_a_condition_whatever_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, kept, made = series([(0, "200"), (1, "404"), (2, "200")]), Values(), list[str]()
+    rows, kept, made = series([(0, "200"), (1, "404"), (2, "200")]), StateColumns(), list[str]()
 
     def noting(table: pa.Table, name: str) -> module.Columns:
         made.append(name)
@@ -73,7 +73,7 @@ def test_each_column_is_made_once_for_a_condition_whatever_the_time(monkeypatch:
     monkeypatch.setattr(module, "columns_of", noting)
     ok = Where(dimension="status", values=("200",))
     first = kept.passing("block", rows, only(ok))
-    again = kept.passing("block", rows, Filter(TASK, 5, 9, [ok]))
+    again = kept.passing("block", rows, SeriesFilter(TASK, 5, 9, [ok]))
     assert again.values("count")[0] is first.values("count")[0]
     assert again.stored(START) is first.stored(START)
     assert len(first.stored(START)) == 2

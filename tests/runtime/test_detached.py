@@ -75,7 +75,7 @@ def test_zombie_of_another_parent_is_dead(run: Path) -> None:
         pid = int(parent.stdout.readline())
         stat = Path(f"/proc/{pid}/stat")
         start_time = int(stat.read_text().rsplit(")", 1)[1].split()[19])
-        record = detached.Record("z", pid, start_time, detached._boot(), "t", [], "")
+        record = detached.ProcessRecord("z", pid, start_time, detached._boot(), "t", [], "")
         until(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "Z")
         assert not detached.alive(record)
     finally:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.runtime.kept import Kept
+from sluice.runtime.kept import LruCache
 from tests.waiting import SECONDS
 
 
@@ -17,7 +17,7 @@ from tests.waiting import SECONDS
 def test_what_is_kept_never_exceeds_the_bound_and_is_what_was_put(
     puts: list[tuple[int, int]], most: int
 ) -> None:
-    kept: Kept[int, bytes] = Kept(len, most)
+    kept: LruCache[int, bytes] = LruCache(len, most)
     given: dict[int, bytes] = {}
     for key, size in puts:
         if kept.get(key) is None:
@@ -30,7 +30,7 @@ def test_what_is_kept_never_exceeds_the_bound_and_is_what_was_put(
 
 
 def test_what_was_used_last_stays() -> None:
-    kept: Kept[str, bytes] = Kept(len, 20)
+    kept: LruCache[str, bytes] = LruCache(len, 20)
     kept.put("a", bytes(10))
     kept.put("b", bytes(10))
     assert kept.get("a") is not None
@@ -39,14 +39,14 @@ def test_what_was_used_last_stays() -> None:
 
 
 def test_what_is_too_large_drives_nothing_else_out() -> None:
-    kept: Kept[str, bytes] = Kept(len, 20)
+    kept: LruCache[str, bytes] = LruCache(len, 20)
     kept.put("a", bytes(10))
     kept.put("b", bytes(21))
     assert (kept.get("a"), kept.get("b")) == (bytes(10), None)
 
 
 def test_threads_that_want_the_same_wait_for_the_one_that_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: Kept[str, bytes] = Kept(len, 5)  # too little to keep it: those who wait get it all the same
+    kept: LruCache[str, bytes] = LruCache(len, 5)  # too little to keep it: those who wait get it all the same
     made: list[int] = []
     waits = threading.Semaphore(0)
 
@@ -73,7 +73,7 @@ def test_threads_that_want_the_same_wait_for_the_one_that_makes_it(monkeypatch: 
 
 
 def test_what_could_not_be_made_is_tried_again() -> None:
-    kept: Kept[str, bytes] = Kept(len, 5)
+    kept: LruCache[str, bytes] = LruCache(len, 5)
 
     def fail() -> bytes:
         raise OSError("away")

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from sluice.runtime import detached, successor
-from sluice.runtime.detached import Record
+from sluice.runtime.detached import ProcessRecord
 from sluice.runtime.successor import SUCCESSOR, Overlap
 from sluice.runtime.supervision import Supervisor
 from tests.waiting import until
@@ -46,7 +46,7 @@ class Scene:
         self.said += now
         return now
 
-    def record(self, name: str = "job") -> Record:
+    def record(self, name: str = "job") -> ProcessRecord:
         found = detached.read(name, self.run)
         assert found
         return found

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sluice.runtime.throttle import Busy, Queue, Rate, Throttle
+from sluice.runtime.throttle import Queue, QueueFull, Rate, Throttle
 from tests.waiting import until
 
 
@@ -113,7 +113,7 @@ def test_the_queue_has_an_end_for_each_and_for_all() -> None:
         try:
             with queue.place(source, known):
                 go_on.wait(20)
-        except Busy:
+        except QueueFull:
             return "busy"
         return "done"
 

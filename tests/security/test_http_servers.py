@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.stack.memory import Family
+from sluice.stack.memory import ProcessFamily
 
 pytestmark = pytest.mark.stack
 
@@ -52,7 +52,7 @@ def test_no_logs_are_served(stack: Settings, server: str) -> None:
 
 def test_no_jvm_has_a_door_for_debuggers_or_managers(stack: Settings) -> None:
     commands = []
-    for pid in Family(stack).pids():
+    for pid in ProcessFamily(stack).pids():
         with suppress(psutil.Error):  # it has just ended
             commands.append(" ".join(psutil.Process(pid).cmdline()))
     assert len([each for each in commands if "java" in each]) > 6

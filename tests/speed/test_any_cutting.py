@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sluice.archive import footer as footers
 from sluice.archive.buffer import Buffer
-from sluice.archive.file import ArchiveFile, Place, of_records
+from sluice.archive.file import ArchivedPartition, ArchiveFile, of_records
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
 from sluice.engine.wire import FOUND
@@ -146,7 +146,11 @@ def _run(batch: dict[int, list[Message]], known: pa.Table, dealt: bool) -> Merge
 
 def _archived(partition: int, messages: list[Message], most: int) -> list[ArchiveFile]:
     """The messages in files of about so many lines, as the archiver makes them."""
-    place, files, limits = Place("logs", "id", partition), list[ArchiveFile](), Archive(max_lines=most)
+    place, files, limits = (
+        ArchivedPartition("logs", "id", partition),
+        list[ArchiveFile](),
+        Archive(max_lines=most),
+    )
     buffer = Buffer(limits)
 
     def flush() -> None:

@@ -13,7 +13,7 @@ from sluice.runtime.settings import Settings
 from sluice.speed.writer import COMMITS_APART
 from sluice.stack import jobs
 from sluice.storage.commits import Commit, CommitLog, FencedOut
-from sluice.storage.speed_topics import Place
+from sluice.storage.speed_topics import TopicOwner
 from tests.speed.speed_driver import SpeedTest
 from tests.speed.speed_drivers import FIRST, PATIENCE, SECOND, DriversTest
 from tests.waiting import until
@@ -59,7 +59,7 @@ def test_new_topics_are_shared_and_topics_move_back_and_forth(two: DriversTest) 
         said = jobs.progress(two.topics[0].settings.model_copy(update={"home": two.home}), "speed_layer")
         assert {said["topics"][topic]["driver"] for topic in (one, other)} == {driver}
         assert two.stop(driver) == 0
-        assert two.table.places()[one] == Place(driver, None), "it released the topic"
+        assert two.table.places()[one] == TopicOwner(driver, None), "it released the topic"
         two.start(driver)
         two.wait(one, driver)
     two.check()

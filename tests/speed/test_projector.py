@@ -22,7 +22,7 @@ from sluice.speed.state_pass import StatePass
 from sluice.state.blocks import BlockId
 from sluice.state.periods import changed
 from sluice.storage.commits import Changed
-from sluice.storage.epochs import PeriodKey, Readable, Snapshot
+from sluice.storage.epochs import CommittedColumns, PeriodKey, Snapshot
 from sluice.storage.hbase import ONLINE
 from sluice.tasks.spec import ActiveTask
 from tests.engine.samples import active, spec
@@ -55,7 +55,7 @@ class Log(Book):
 
     def snapshot(self, wanted: Iterable[PeriodKey]) -> Snapshot:
         at = datetime.fromtimestamp(self.head, UTC)
-        return Snapshot(Readable(self.head, self.ends), at, self.periods(wanted))
+        return Snapshot(CommittedColumns(self.head, self.ends), at, self.periods(wanted))
 
 
 class Results(Cells):

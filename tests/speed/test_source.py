@@ -11,7 +11,7 @@ from kafka.admin import KafkaAdminClient
 
 from sluice.runtime.settings import Kafka, Settings
 from sluice.speed import source
-from sluice.speed.source import NoRecords, Part, RecordsGone, Slice, TopicRange
+from sluice.speed.source import NoRecords, RecordsGone, Slice, SourcePart, TopicRange
 from sluice.transmission.topics import Topics
 from tests.identities import KEY
 
@@ -88,4 +88,4 @@ def test_records_that_left_kafka_are_an_error_and_are_not_skipped(topic: Topic) 
 def test_records_that_do_not_come_are_an_error(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PATIENCE_SECONDS", 0.5)
     with pytest.raises(NoRecords, match="partition 1: Kafka sent nothing from offset"):
-        list(Part(topic.settings.kafka, topic.name, [Slice(1, 0, 1 << 40)], KEY))
+        list(SourcePart(topic.settings.kafka, topic.name, [Slice(1, 0, 1 << 40)], KEY))

@@ -21,7 +21,7 @@ from sluice.speed import streaming
 from sluice.speed.micro_batch import MicroBatch
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.streaming import TopicStream
-from sluice.speed.writer import COMMITS_APART, Counted, Writer, nothing
+from sluice.speed.writer import COMMITS_APART, CountedBatch, Writer, nothing
 from sluice.storage.commits import Commit
 from sluice.tasks.topic import TopicSpec
 from tests.engine.samples import active, spec
@@ -200,7 +200,7 @@ def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
     one._settings = SETTINGS
     one._routing = SimpleNamespace(routes=lambda *_, **__: None)
 
-    def count(plan: EnginePlan, *_: Any, small: bool) -> Counted:
+    def count(plan: EnginePlan, *_: Any, small: bool) -> CountedBatch:
         assert small
         if plan.tasks:
             raise TasksFailed({(task.task_id, task.version): "boom" for task in plan.tasks})

@@ -17,10 +17,10 @@ from sluice.speed.laps import Laps
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.state_pass import StatePass
-from sluice.speed.writer import Counted, Writer, nothing
+from sluice.speed.writer import CountedBatch, Writer, nothing
 from sluice.state.dealing import Dealing
 from sluice.storage.commits import Commit
-from sluice.storage.epochs import Epochs, Readable, StatePeriod
+from sluice.storage.epochs import CommittedColumns, Epochs, StatePeriod
 
 PLAN = EnginePlan.of([], Limits())
 NOTHING = Gathered.of(FOUND.empty_table())
@@ -43,7 +43,7 @@ class Attempts:
         self.found = list(found)
         self.seen: list[tuple[int, str]] = []
         self.spread: list[dict[Any, int]] = []
-        self.readable: list[Readable] = []
+        self.readable: list[CommittedColumns] = []
         self.tasks: list[int] = []
         self.homes: list[dict[Any, int]] = []
 
@@ -71,7 +71,7 @@ def stated(
     return pa.Table.from_pylist([row], schema=STATED)
 
 
-def count(one: Writer, run: Attempts) -> Counted:
+def count(one: Writer, run: Attempts) -> CountedBatch:
     return one.count(PLAN, None, run, Laps())
 
 
@@ -88,7 +88,7 @@ def test_a_batch_that_is_counted_again_has_another_token() -> None:
     assert (first, again, second) == (1, 1, 2)
     assert failed != token == kept  # an epoch goes on while nothing is counted twice
     assert [commit.token for commit in log.commits] == [token, token]
-    assert attempts.readable[2] == Readable(1, Epochs((1,), (token,)))
+    assert attempts.readable[2] == CommittedColumns(1, Epochs((1,), (token,)))
 
 
 def test_a_batch_with_doubles_of_another_file_is_counted_under_another_token() -> None:

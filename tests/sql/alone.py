@@ -16,7 +16,7 @@ from sluice.runtime.settings import Settings
 from sluice.stack import secrets, tls, users
 from sluice.stack.daemons import hive
 from sluice.stack.environment import environment
-from sluice.storage.hive import Rows, connect
+from sluice.storage.hive import SqlRows, connect
 from tests.free_ports import free_ports
 from tests.waiting import SECONDS, until
 
@@ -39,11 +39,11 @@ class Endpoint:
         where = self.settings.hive.model_copy(update=login)
         return connect(where, seconds, **options)
 
-    def ask(self, statement: str, user: str | None = None, seconds: float = 60) -> Rows:
+    def ask(self, statement: str, user: str | None = None, seconds: float = 60) -> SqlRows:
         """The answer to one statement in a session of its own."""
         with closing(self.session(user, seconds)) as connection, closing(connection.cursor()) as cursor:
             cursor.execute(statement)
-            return Rows([each[0] for each in cursor.description], cursor.fetchall())
+            return SqlRows([each[0] for each in cursor.description], cursor.fetchall())
 
 
 @contextmanager

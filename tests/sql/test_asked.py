@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 )
 
 from sluice.results.query import MAX_CONDITIONS, MAX_TEXT, MAX_VALUES, Where
-from sluice.sql.asked import Asked, asked
+from sluice.sql.asked import ScanBounds, asked
 from tests.examples import examples
 
 BEGIN = datetime(2015, 5, 17, tzinfo=UTC)
@@ -134,4 +134,4 @@ def test_a_query_gets_no_more_conditions_than_it_takes() -> None:
 def test_contradictions_read_nothing() -> None:
     assert asked([GreaterThan(("period",), BEGIN), LessThan(("period",), BEGIN)]).nothing
     assert asked([In(("task",), [None])]).nothing
-    assert not Asked().nothing
+    assert not ScanBounds().nothing

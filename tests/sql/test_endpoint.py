@@ -19,7 +19,7 @@ from sluice.results.query import Query
 from sluice.results.reader import read
 from sluice.sql.kept import STORED, keep
 from sluice.sql.tables import of_task
-from sluice.stack.memory import Family
+from sluice.stack.memory import ProcessFamily
 from sluice.storage.finals import FinalRange
 from sluice.storage.hbase import FINAL_BLOCK, FINALS, FINALS_FAMILY, HBase
 from sluice.storage.hive import Hive, SqlFailed
@@ -215,7 +215,7 @@ def test_sessions_share_the_python_processes(site: Site, sql: Hive) -> None:
 
 def python_daemons(site: Site) -> Iterator[tuple[int, str]]:
     """Parent and module of each process from which Python processes of the endpoint or a task are forked."""
-    for pid in Family(site.settings).pids():
+    for pid in ProcessFamily(site.settings).pids():
         with suppress(psutil.Error):  # it ended
             process = psutil.Process(pid)
             parent, words = process.parent(), process.cmdline()

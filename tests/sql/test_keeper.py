@@ -11,7 +11,7 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.sql import keeper
 from sluice.sql.keeper import CHECK_SECONDS, Keeper
-from sluice.sql.tables import Table
+from sluice.sql.tables import SqlTable
 from sluice.storage.hive import SqlUnavailable
 from tests.engine.samples import active, spec
 
@@ -34,7 +34,7 @@ class Platform:
         own = active(spec(name=name))[0].spec.model_copy(update={"metrics": tuple(metrics)})
         return SimpleNamespace(task_id=1, version=1, name=name, label="1v1", spec=own)
 
-    def _keep(self, hive: object, wanted: Sequence[Table]) -> list[str]:
+    def _keep(self, hive: object, wanted: Sequence[SqlTable]) -> list[str]:
         if self.away:
             raise SqlUnavailable("the SQL endpoint does not answer")
         self.kept.append([table.name for table in wanted])

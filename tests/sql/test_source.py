@@ -17,7 +17,7 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, In, Less
 
 from sluice.runtime.settings import Settings
 from sluice.sql import columns, source
-from sluice.sql.source import NAME, Results
+from sluice.sql.source import NAME, ResultsSource
 from sluice.stack.daemons.hive import configure_python, python_modules
 from sluice.tasks import store
 from sluice.tasks.spec import ActiveTask
@@ -47,7 +47,7 @@ def layers(monkeypatch: pytest.MonkeyPatch) -> Stored:
 
 def scanned(wanted: list[str], filters: list[Filter], **options: str) -> list[dict[str, Any]]:
     """What Spark reads with these options and filters; the reader goes to workers by pickle."""
-    reader = Results(options).reader(SimpleNamespace(fieldNames=lambda: wanted))
+    reader = ResultsSource(options).reader(SimpleNamespace(fieldNames=lambda: wanted))
     assert list(reader.pushFilters(filters)) == filters
     own = pickle.loads(pickle.dumps((reader, reader.partitions())))  # noqa: S301
     rows: list[dict[str, Any]] = []

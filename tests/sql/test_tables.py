@@ -9,8 +9,8 @@ import pytest
 
 from sluice.runtime.settings import Settings
 from sluice.sql.kept import keep
-from sluice.sql.tables import MARK, Table, of_task, tables
-from sluice.storage.hive import Rows, SqlUnavailable
+from sluice.sql.tables import MARK, SqlTable, of_task, tables
+from sluice.storage.hive import SqlRows, SqlUnavailable
 from sluice.tasks.spec import ActiveTask
 from tests.engine.samples import BYTES, active, spec
 
@@ -37,14 +37,14 @@ class Metastore:
         """The tables behind the views, without their digests."""
         return sorted(name.split("__")[0] for name in self.said["sluice_stored"])
 
-    def query(self, sql: str) -> Rows:
+    def query(self, sql: str) -> SqlRows:
         self.asked.append(sql)
         if created := re.match(r"CREATE DATABASE IF NOT EXISTS (\w+)", sql):
             self.said.setdefault("sluice", {})
             self.said.setdefault(created[1], {})
-            return Rows([], [])
+            return SqlRows([], [])
         if asked := re.match(r"SHOW TABLE EXTENDED IN (\w+)", sql):
-            return Rows([], [(asked[1], name, False, said) for name, said in self.said[asked[1]].items()])
+            return SqlRows([], [(asked[1], name, False, said) for name, said in self.said[asked[1]].items()])
         made = re.match(r"(CREATE|ALTER|DROP) (TABLE|VIEW) (?:IF (?:NOT )?EXISTS )?(\w+)\.(\w+)", sql)
         assert made is not None, sql
         action, kind, database, name = made.groups()
@@ -52,13 +52,13 @@ class Metastore:
         if action == "DROP":
             assert (kind == "VIEW") == ("Type: VIEW" in self.said[database].pop(name))
             self.shown.pop(name, None)
-            return Rows([], [])
+            return SqlRows([], [])
         if mark := re.search(rf"'{MARK}' = '(\w+)'", sql):
             self.said[database][name] = f"Type: {kind}\nTable Properties: [{MARK}={mark[1]}, task=1]\n"
         if table := re.search(r" AS TABLE sluice_stored\.(\w+)$", sql):
             assert table[1] in self.said["sluice_stored"]
             self.shown[name] = table[1]
-        return Rows([], [])
+        return SqlRows([], [])
 
 
 def test_a_task_s_table_has_typed_columns_and_says_what_it_counts() -> None:
@@ -106,7 +106,7 @@ def test_a_task_s_description_is_its_comment() -> None:
 
 
 def test_quotes_in_a_comment_end_nothing() -> None:
-    made = Table("v_x", (), "it's ${x}").create("sluice")
+    made = SqlTable("v_x", (), "it's ${x}").create("sluice")
     assert "it\\u0027s \\u0024\\u007bx\\u007d" in made
 
 
@@ -165,7 +165,7 @@ def test_a_replacement_that_was_cut_off_is_done_again() -> None:
     kept(there, task(1, 1, name="a"))
     whole = there.query
 
-    def cut_off(sql: str) -> Rows:
+    def cut_off(sql: str) -> SqlRows:
         if "SET TBLPROPERTIES" in sql:
             raise SqlUnavailable("away")
         return whole(sql)

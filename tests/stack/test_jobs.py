@@ -75,7 +75,7 @@ def counts(settings: Settings, driver: str, age: float, *, whole: str = "running
 
 def recorded(settings: Settings, name: str) -> None:
     """A record of a process that has died."""
-    record = detached.Record(name, 1, 0, "another boot", "token", [], datetime.now(UTC).isoformat())
+    record = detached.ProcessRecord(name, 1, 0, "another boot", "token", [], datetime.now(UTC).isoformat())
     (settings.home / "run" / f"{name}.json").write_text(json.dumps(asdict(record)))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import psutil
 
-from sluice.stack.memory import Family, PeakMemory, proportional_bytes
+from sluice.stack.memory import PeakMemory, ProcessFamily, proportional_bytes
 from tests.waiting import until
 
 INSTANCE: Any = SimpleNamespace(instance="test-memory", home="/nowhere/var/test-memory")
@@ -18,7 +18,7 @@ def test_the_whole_family_counts_including_processes_that_lost_the_mark() -> Non
     environment = {**os.environ, "SLUICE_INSTANCE": INSTANCE.instance}
     with subprocess.Popen([sys.executable, "-c", PARENT], env=environment) as parent:
         try:
-            family = Family(INSTANCE)
+            family = ProcessFamily(INSTANCE)
             with PeakMemory(INSTANCE, every=0.1) as memory:
                 until(lambda: memory.peak_bytes >= 60_000_000, what="the child counts, too")
             children = {child.pid for child in psutil.Process(parent.pid).children()}

@@ -13,7 +13,7 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.stack import entry, status, supervisord
 from sluice.stack.catalogue import DAEMONS
-from sluice.stack.memory import Family
+from sluice.stack.memory import ProcessFamily
 from tests.waiting import until
 
 pytestmark = pytest.mark.stack
@@ -33,7 +33,7 @@ def test_status_knows_each_daemon(stack: Settings) -> None:
 
 
 def test_everything_listens_on_loopback_alone(stack: Settings) -> None:
-    ours = Family(stack).pids()
+    ours = ProcessFamily(stack).pids()
     exposed = [
         (connection.laddr.ip, connection.laddr.port, connection.pid)
         for connection in psutil.net_connections("tcp")

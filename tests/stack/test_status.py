@@ -14,6 +14,6 @@ def test_the_gateway_is_shown_and_the_files_beside_its_record_are_not(tmp_path: 
     apart.mkdir()
     (apart / network.ORDERS).write_text(json.dumps({"instance": "test", "doors": []}))
     assert status.jobs(settings) == []
-    record = detached.Record(network.GATEWAY, 0, 0, "", "token", [], "2026-01-01T00:00:00Z")
+    record = detached.ProcessRecord(network.GATEWAY, 0, 0, "", "token", [], "2026-01-01T00:00:00Z")
     (apart / f"{network.GATEWAY}.json").write_text(json.dumps(vars(record)))
     assert [(line.name, line.state) for line in status.jobs(settings)] == [(network.GATEWAY, "dead")]

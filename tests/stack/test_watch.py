@@ -12,7 +12,7 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.stack import entry, supervisord, watch
 from sluice.stack.catalogue import DAEMONS
-from sluice.stack.watch import Watch
+from sluice.stack.watch import DaemonWatch
 from tests.waiting import until
 
 PATIENCE = 3
@@ -45,22 +45,22 @@ def stack_of_four(monkeypatch: pytest.MonkeyPatch) -> Stack:
 
 
 @pytest.fixture
-def watching(stack_of_four: Stack) -> Watch:
-    made = Watch(Settings(instance="test"), lambda text: None, PATIENCE)
+def watching(stack_of_four: Stack) -> DaemonWatch:
+    made = DaemonWatch(Settings(instance="test"), lambda text: None, PATIENCE)
     assert made.look() == {}
     return made
 
 
-def looks(watching: Watch, count: int) -> list[dict[str, str]]:
+def looks(watching: DaemonWatch, count: int) -> list[dict[str, str]]:
     return [watching.look() for _ in range(count)]
 
 
-def test_it_is_restarted_once_patience_is_over(stack_of_four: Stack, watching: Watch) -> None:
+def test_it_is_restarted_once_patience_is_over(stack_of_four: Stack, watching: DaemonWatch) -> None:
     stack_of_four.sick = {"hbase"}
     assert looks(watching, PATIENCE) == [{}, {}, {"hbase": "no answer"}]
 
 
-def test_one_good_answer_is_enough_to_stay(stack_of_four: Stack, watching: Watch) -> None:
+def test_one_good_answer_is_enough_to_stay(stack_of_four: Stack, watching: DaemonWatch) -> None:
     for _ in range(3):
         stack_of_four.sick = {"hbase"}
         assert looks(watching, PATIENCE - 1) == [{}, {}]
@@ -68,14 +68,18 @@ def test_one_good_answer_is_enough_to_stay(stack_of_four: Stack, watching: Watch
         assert watching.look() == {}
 
 
-def test_a_daemon_that_waits_for_a_sick_one_is_not_to_blame(stack_of_four: Stack, watching: Watch) -> None:
+def test_a_daemon_that_waits_for_a_sick_one_is_not_to_blame(
+    stack_of_four: Stack, watching: DaemonWatch
+) -> None:
     stack_of_four.sick = {"datanode", "hbase"}
     assert looks(watching, PATIENCE)[-1] == {"datanode": "no answer"}
     stack_of_four.sick = {"hbase"}
     assert looks(watching, PATIENCE)[-1] == {"hbase": "no answer"}
 
 
-def test_a_new_process_starts_again_and_must_be_healthy_first(stack_of_four: Stack, watching: Watch) -> None:
+def test_a_new_process_starts_again_and_must_be_healthy_first(
+    stack_of_four: Stack, watching: DaemonWatch
+) -> None:
     stack_of_four.sick, stack_of_four.pids = {"hbase"}, {"hbase": 2}
     assert looks(watching, 3 * PATIENCE) == [{}] * 3 * PATIENCE
     stack_of_four.sick = set()
@@ -84,7 +88,7 @@ def test_a_new_process_starts_again_and_must_be_healthy_first(stack_of_four: Sta
     assert looks(watching, PATIENCE)[-1] == {"hbase": "no answer"}
 
 
-def test_a_stopped_daemon_stays_stopped(stack_of_four: Stack, watching: Watch) -> None:
+def test_a_stopped_daemon_stays_stopped(stack_of_four: Stack, watching: DaemonWatch) -> None:
     stack_of_four.sick, stack_of_four.states = {"hbase"}, {"hbase": "STOPPED"}
     assert looks(watching, PATIENCE) == [{}] * PATIENCE
 
@@ -112,7 +116,7 @@ def test_without_supervisord_it_says_how_the_daemons_are_and_restarts_none(
 @pytest.mark.e2e
 def test_a_daemon_that_hangs_is_restarted(stack: Settings) -> None:
     said: list[str] = []
-    name, watching = "hbase-thrift", Watch(stack, said.append, PATIENCE)
+    name, watching = "hbase-thrift", DaemonWatch(stack, said.append, PATIENCE)
 
     def known() -> bool:
         """Whether it was seen healthy, which it is only once supervisord calls it running."""

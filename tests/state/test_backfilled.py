@@ -34,7 +34,7 @@ from sluice.state.backfilled import (
 from sluice.state.blocks import BlockId, period_prefix
 from sluice.state.merging import merge_into_blocks
 from sluice.storage.backfills import BackfillPointer, FilledDay
-from sluice.storage.epochs import Epochs, PeriodKey, Readable, Snapshot, StatePeriod, column
+from sluice.storage.epochs import CommittedColumns, Epochs, PeriodKey, Snapshot, StatePeriod, column
 from sluice.storage.hbase import STATE
 from tests.engine.samples import ALL_METRICS, BYTES, LIMITS, active, line, plan, records, spec
 from tests.examples import examples
@@ -259,7 +259,7 @@ def test_the_speed_layers_blocks_of_some_series() -> None:
 
     def seen(*layouts: int) -> Snapshot:
         found = [StatePeriod(1, 1, start, layout, 1, 1, 9) for layout in layouts]
-        return Snapshot(Readable(1, Epochs()), datetime.now(UTC), {each.key: each for each in found})
+        return Snapshot(CommittedColumns(1, Epochs()), datetime.now(UTC), {each.key: each for each in found})
 
     ids = block_ids(table.slice(0, 3), seen(8))
     assert {each.layout for each in ids} == {8}

@@ -19,7 +19,7 @@ from sluice.state.blocks import BlockId, unpack
 from sluice.state.merging import Touch, merge_into_blocks
 from sluice.state.periods import KnownPeriods, changed
 from sluice.state.state import BlockMissing, read_state
-from sluice.storage.epochs import Readable, StatePeriod, is_delta
+from sluice.storage.epochs import CommittedColumns, StatePeriod, is_delta
 from tests.state.test_epochs import Book, Cells, partials
 
 PERIOD = (1, 1, 0)
@@ -59,7 +59,7 @@ class Layer:
             "logs",
             head + 1,
             "t",
-            Readable(head, self.book.ends),
+            CommittedColumns(head, self.book.ends),
             limit,
             self.known.all(),
             large=self.known.large(),

@@ -23,12 +23,12 @@ from sluice.state import deltas
 from sluice.state import merging as merging_module
 from sluice.state.dealing import Dealing
 from sluice.state.periods import KnownPeriods, changed, outgrown
-from sluice.state.state import BlockMissing, Superseded, read_state
+from sluice.state.state import BlockMissing, StateSuperseded, read_state
 from sluice.storage.epochs import (
     NOBODY,
+    CommittedColumns,
     Epochs,
     PeriodKey,
-    Readable,
     Snapshot,
     StatePeriod,
     column,
@@ -54,10 +54,10 @@ def test_a_column_is_readable_if_its_epoch_has_its_token() -> None:
     assert epochs.then(8, "c") == Epochs((1, 4, 6, 8), ("a", "", "b", "c"))
     row = {column(seq, token): b"" for seq in range(1, 9) for token in ("a", "b")}
     for head, newest in ((0, None), (2, 2), (3, 3), (5, 3), (6, 6), (7, 7)):
-        found = Readable(head, epochs).current(row, since=1)
+        found = CommittedColumns(head, epochs).current(row, since=1)
         assert found == ([] if newest is None else [column(newest, "a" if newest < 4 else "b")])
-    assert Readable(5, epochs).current(row, since=4) == []
-    stale = Readable(5, epochs).stale(row, [column(3, "a")])
+    assert CommittedColumns(5, epochs).current(row, since=4) == []
+    stale = CommittedColumns(5, epochs).stale(row, [column(3, "a")])
     assert set(stale) == {name for name in row if column_seq(name) <= 5} - {column(3, "a")}
 
 
@@ -65,14 +65,18 @@ def test_a_block_is_its_newest_committed_base_and_the_committed_deltas_after_it(
     epochs = Epochs.of([(1, "a"), (6, "b")])
     base, old = column(4, "a"), [column(2, "a"), delta_column(3, "a")]
     row = [*old, base, delta_column(5, "a"), delta_column(6, "a"), delta_column(6, "b"), delta_column(8, "b")]
-    assert Readable(3, epochs).current(row, since=1) == old
-    assert Readable(4, epochs).current(row, since=1) == [base]
-    assert Readable(7, epochs).current(row, since=1) == [base, delta_column(5, "a"), delta_column(6, "b")]
-    assert Readable(7, epochs).stale(row, [base, row[3], row[5]]) == [*old, delta_column(6, "a")]
+    assert CommittedColumns(3, epochs).current(row, since=1) == old
+    assert CommittedColumns(4, epochs).current(row, since=1) == [base]
+    assert CommittedColumns(7, epochs).current(row, since=1) == [
+        base,
+        delta_column(5, "a"),
+        delta_column(6, "b"),
+    ]
+    assert CommittedColumns(7, epochs).stale(row, [base, row[3], row[5]]) == [*old, delta_column(6, "a")]
     # Deltas alone belong to a block that has no base: its period began before, its first series came later.
-    assert Readable(7, epochs).current(row, since=5) == [delta_column(5, "a"), delta_column(6, "b")]
+    assert CommittedColumns(7, epochs).current(row, since=5) == [delta_column(5, "a"), delta_column(6, "b")]
     # A base includes the delta of its own commit.
-    assert Readable(4, epochs).current([*row, delta_column(4, "a")], since=1) == [base]
+    assert CommittedColumns(4, epochs).current([*row, delta_column(4, "a")], since=1) == [base]
 
 
 class Killed(Exception):
@@ -115,7 +119,7 @@ class Book:
         return {key: self.kept[key] for key in wanted if key in self.kept}
 
     def snapshot(self, wanted: Iterable[PeriodKey]) -> Snapshot:
-        return Snapshot(Readable(self.head, self.ends), datetime.now(UTC), self.periods(wanted))
+        return Snapshot(CommittedColumns(self.head, self.ends), datetime.now(UTC), self.periods(wanted))
 
     def append(self, seq: int, token: str, periods: Sequence[StatePeriod]) -> bool:
         """Commit, unless another writer was first or a period is gone."""
@@ -196,7 +200,7 @@ class Writers(RuleBasedStateMachine):
             topic="logs",
             seq=writer.seq + 1,
             token=writer.token,
-            readable=Readable(writer.seq, writer.epochs),
+            readable=CommittedColumns(writer.seq, writer.epochs),
             series=1_000,
             periods=writer.known.all(),
             spread=frozenset(spread),
@@ -208,7 +212,7 @@ class Writers(RuleBasedStateMachine):
         self.cells.left = -1 if crash is None else crash
         try:
             rows = [row for merging, part in writer.passes for row in merging([part])]
-        except (Killed, BlockMissing, Superseded):
+        except (Killed, BlockMissing, StateSuperseded):
             return
         finally:
             self.cells.left = -1
@@ -223,7 +227,7 @@ class Writers(RuleBasedStateMachine):
         merging, part = writer.passes[task % len(writer.passes)]
         try:
             list(merging([part]))
-        except Superseded:
+        except StateSuperseded:
             assert self.book.head >= merging.seq
         except BlockMissing:
             changed = (self.book.kept.get(key) != each for key, each in merging.periods.items())

@@ -17,7 +17,7 @@ from sluice.engine.results import results
 from sluice.engine.schema import partials_schema
 from sluice.metrics.base import Results
 from sluice.state import written as module
-from sluice.state.written import Look, Written
+from sluice.state.written import ChangedResults, Written
 from tests.engine.samples import ALL_METRICS, BYTES, active, line, plan, records, spec
 from tests.examples import examples
 
@@ -92,7 +92,7 @@ def values(*found: float, errors: Sequence[float] | None = None, **others: objec
     return made
 
 
-def differs(look: Look, found: Results) -> list[bool]:
+def differs(look: ChangedResults, found: Results) -> list[bool]:
     """Which of a metric's results differ; those of series 0, 1, ... of one period."""
     size = len(found.values)
     series: Mapping[str, pa.Array] = {

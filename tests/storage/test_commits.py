@@ -19,7 +19,7 @@ from sluice.storage.commits import (
     PeriodsGone,
     TopicClaim,
 )
-from sluice.storage.epochs import Epochs, Readable, StatePeriod
+from sluice.storage.epochs import CommittedColumns, Epochs, StatePeriod
 from sluice.storage.postgres import engine
 from sluice.storage.retention import RetentionBook
 
@@ -122,10 +122,10 @@ def test_a_snapshot_knows_the_epochs_since_its_periods_began(log: CommitLog) -> 
     log.append(commit(4, "b", periods=[period(60, 4)]))
     log.append(commit(5, "c"))
     old, new = (TASK, 1, 0), (TASK, 1, 60)
-    assert log.snapshot([old, new]).readable == Readable(5, log.epochs())
-    assert log.snapshot([new]).readable == Readable(5, Epochs((3, 5), ("b", "c")))
-    assert log.snapshot([]).readable == Readable(5, Epochs((5,), ("c",)))
-    assert log.changed_since(3).snapshot.readable == Readable(5, Epochs((3, 5), ("b", "c")))
+    assert log.snapshot([old, new]).readable == CommittedColumns(5, log.epochs())
+    assert log.snapshot([new]).readable == CommittedColumns(5, Epochs((3, 5), ("b", "c")))
+    assert log.snapshot([]).readable == CommittedColumns(5, Epochs((5,), ("c",)))
+    assert log.changed_since(3).snapshot.readable == CommittedColumns(5, Epochs((3, 5), ("b", "c")))
 
 
 def test_no_batch_looks_through_the_ranges_that_are_over(log: CommitLog) -> None:

@@ -12,12 +12,12 @@ from sluice.storage.dashboards import (
     DashboardChanged,
     DashboardRefused,
     Dashboards,
-    Pinned,
+    PinnedChart,
     UnknownDashboard,
 )
 from tests.tasks.database import sqlite
 
-HITS, BYTES = Pinned("Hits", "task=hits"), Pinned("Bytes", "task=bytes&metric=sum")
+HITS, BYTES = PinnedChart("Hits", "task=hits"), PinnedChart("Bytes", "task=bytes&metric=sum")
 
 
 @pytest.fixture
@@ -111,9 +111,9 @@ def test_a_dashboard_has_a_bounded_number_of_charts(boards: Dashboards) -> None:
     with pytest.raises(DashboardRefused, match="remove one"):
         boards.pin(made.id, "ann", HITS)
     with pytest.raises(DashboardRefused, match="title: it is empty"):
-        boards.change(made.id, "ann", 1, name="Full", shared=False, charts=[Pinned("", "task=a")])
+        boards.change(made.id, "ann", 1, name="Full", shared=False, charts=[PinnedChart("", "task=a")])
     with pytest.raises(DashboardRefused, match="address"):
-        boards.create("ann", "Long", [Pinned("Long", "x" * (LONGEST_ADDRESS + 1))])
+        boards.create("ann", "Long", [PinnedChart("Long", "x" * (LONGEST_ADDRESS + 1))])
     assert boards.get(made.id, "ann") == made
 
 

@@ -11,8 +11,8 @@ from sqlalchemy.exc import DBAPIError
 
 from sluice.runtime.settings import Settings
 from sluice.storage import history
-from sluice.storage.dashboards import Dashboards, Pinned
-from sluice.storage.history import Entry
+from sluice.storage.dashboards import Dashboards, PinnedChart
+from sluice.storage.history import HistoryRecord
 from sluice.storage.postgres import engine
 from sluice.tasks.lists import ValueLists
 from sluice.tasks.spec import TaskSpec
@@ -35,7 +35,7 @@ def said(database: sa.Engine) -> list[tuple[str, str, str, str]]:
     return [(each.who, each.what, each.name, each.action) for each in found]
 
 
-def newest(database: sa.Engine) -> Entry:
+def newest(database: sa.Engine) -> HistoryRecord:
     return history.entries(database, limit=1)[0]
 
 
@@ -70,7 +70,7 @@ def test_lists_topics_and_dashboards_have_entries(database: sa.Engine) -> None:
         {"name": "shop", "format": "json", "time": {"extract": {"field": "at"}, "format": "iso8601"}}
     )
     topics.apply(spec, "ann")
-    made = boards.create("ann", "mine", [Pinned("t", "task=hits")])
+    made = boards.create("ann", "mine", [PinnedChart("t", "task=hits")])
     boards.change(made.id, "ann", 1, name="ours", shared=True, charts=[])
     boards.delete(made.id, "ann", 2)
     number = str(made.id)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsStore
-from sluice.storage.hive import LATER_COLUMNS, SQL, Hive, Rows, SqlFailed, SqlUnavailable, literal
+from sluice.storage.hive import LATER_COLUMNS, SQL, Hive, SqlFailed, SqlRows, SqlUnavailable, literal
 
 SPECIAL = set("'\"\\$`{};%\n\r\t\0")
 
@@ -100,11 +100,11 @@ class OlderTables(Hive):
         self.rival = rival  # another process adds them at the same moment
         self.altered: list[str] = []
 
-    def query(self, sql: str, params: object = None) -> Rows:
+    def query(self, sql: str, params: object = None) -> SqlRows:
         if sql.startswith("SHOW COLUMNS"):
             table = sql.rpartition(".")[2]
             names = {"task", "series", *LATER_COLUMNS[table]} - self.lacking
-            return Rows(["col_name"], [(name,) for name in names])
+            return SqlRows(["col_name"], [(name,) for name in names])
         if "VIEW sluice.raw AS" in sql:
             assert "forged" not in self.lacking  # or the endpoint would refuse the view
         if sql.startswith("ALTER TABLE"):
@@ -112,7 +112,7 @@ class OlderTables(Hive):
             self.lacking.clear()
             if self.rival:
                 raise SqlFailed(sql, "column `texts` already exists")
-        return Rows([], [])
+        return SqlRows([], [])
 
 
 def test_an_older_table_gets_the_columns_it_lacks_once() -> None:

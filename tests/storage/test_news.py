@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from sluice.storage import schema
 from sluice.storage.news import News
-from sluice.storage.past import Past
+from sluice.storage.past import TopicPast
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
 from tests.storage.test_backfills import commit
@@ -121,14 +121,14 @@ def fill(database: sa.Engine, version: tuple[int, int], day: date, revision: int
 
 def test_each_filled_day_is_news_at_its_last_revision(database: sa.Engine) -> None:
     news, next_day = News(database), DAY + timedelta(days=1)
-    assert news.look().topics["logs"].past == Past()
+    assert news.look().topics["logs"].past == TopicPast()
     fill(database, HITS, DAY, 1)
     fill(database, SIZES, DAY, 2)
-    assert news.look().topics["logs"].past == Past(2, {(HITS, DAY): 1, (SIZES, DAY): 2})
+    assert news.look().topics["logs"].past == TopicPast(2, {(HITS, DAY): 1, (SIZES, DAY): 2})
     fill(database, HITS, next_day, 3)
     fill(database, HITS, DAY, 4)
     past = news.look().topics["logs"].past
-    assert past == Past(4, {(HITS, DAY): 4, (SIZES, DAY): 2, (HITS, next_day): 3})
+    assert past == TopicPast(4, {(HITS, DAY): 4, (SIZES, DAY): 2, (HITS, next_day): 3})
     assert News(database).look().topics["logs"].past == past
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.storage.parquet import Piece, Ranged, deal, read, table_files
+from sluice.storage.parquet import Ranged, RowGroups, deal, read, table_files
 from sluice.storage.stores import LocalStore, Stores
 from tests.examples import examples
 
@@ -105,7 +105,7 @@ def test_only_the_columns_that_are_wanted_are_read_and_the_footer_once(tmp_path:
 def test_a_file_that_became_shorter_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", [1, 2, 3], 3)
     length = (tmp_path / "a.parquet").stat().st_size
-    piece = Piece(str(tmp_path / "a.parquet"), length + 1, 0, length + 1)
+    piece = RowGroups(str(tmp_path / "a.parquet"), length + 1, 0, length + 1)
     with pytest.raises(OSError, match=f"{length} of the {length + 1} bytes from 0 on are there"):
         list(read(Stores(), [piece], COLUMNS, 10, 1 << 30))
 

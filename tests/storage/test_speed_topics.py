@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sluice.runtime.settings import Settings
 from sluice.storage.commits import Commit, CommitLog, TopicClaim
-from sluice.storage.speed_topics import LOAD_TIME, Place, SpeedTopics, least_loaded
+from sluice.storage.speed_topics import LOAD_TIME, SpeedTopics, TopicOwner, least_loaded
 from tests.speed.speed_driver import SpeedTest
 
 DRIVERS = ["one", "two", "three"]
@@ -51,8 +51,8 @@ def test_topics_keep_their_drivers_until_there_are_others(test: SpeedTest) -> No
     table = SpeedTopics(test.engine)
     assert table.settle(["a", "b"], ["one"]) == {}, "one driver needs no rows"
     assert table.settle(["a", "b"], DRIVERS, dict.fromkeys("ab", "one")) == {
-        "a": Place("one", "one"),
-        "b": Place("one", "one"),
+        "a": TopicOwner("one", "one"),
+        "b": TopicOwner("one", "one"),
     }
     found = table.settle(["a", "b", "c"], DRIVERS)
     assert {name: each.driver for name, each in found.items()} == {"a": "one", "b": "one", "c": "two"}
@@ -68,7 +68,7 @@ def test_one_driver_gets_all_topics_and_waits_for_those_that_another_holds(test:
     table.move({"a": "one", "b": "two", "c": "two"}, "ann")
     claim = TopicClaim(test.engine, "b", "two")
     claim.take()
-    assert table.settle(["a", "b", "c"], ["one"]) == {"b": Place("one", "two")}
+    assert table.settle(["a", "b", "c"], ["one"]) == {"b": TopicOwner("one", "two")}
     claim.release()
     assert table.settle(["a", "b", "c"], ["one"]) == {}
 
@@ -79,12 +79,12 @@ def test_the_row_says_who_took_the_topic_until_it_is_released(test: SpeedTest) -
     table.move({test.topic: "two"}, "ann")
     old, new = (TopicClaim(test.engine, test.topic, driver) for driver in ("one", "two"))
     old.take()
-    assert table.places()[test.topic] == Place("two", "one")
+    assert table.places()[test.topic] == TopicOwner("two", "one")
     old.release()
-    assert table.places()[test.topic] == Place("two", None)
+    assert table.places()[test.topic] == TopicOwner("two", None)
     new.take()
     old.release()  # for the second time
-    assert table.places()[test.topic] == Place("two", "two")
+    assert table.places()[test.topic] == TopicOwner("two", "two")
     new.release()
 
 

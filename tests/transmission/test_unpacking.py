@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.runtime.settings import ROOT
-from sluice.transmission.unpacking import MOST_PARTS, XERIAL, TooLarge, Undecodable, Unreadable, unpack
+from sluice.transmission.unpacking import (
+    MOST_PARTS,
+    XERIAL,
+    Undecodable,
+    UnpackedTooLarge,
+    Unreadable,
+    unpack,
+)
 from tests.examples import examples
 from tests.transmission.batches import CODECS, NAMES, snappy, xerial
 
@@ -48,7 +55,7 @@ def test_frames_in_a_row_are_one_text(codec: int) -> None:
 
 @codecs
 def test_one_byte_over_the_bound_is_too_large(codec: int) -> None:
-    with pytest.raises(TooLarge, match=f"bytes of {NAMES[codec]} unpack to over 1,048,576"):
+    with pytest.raises(UnpackedTooLarge, match=f"bytes of {NAMES[codec]} unpack to over 1,048,576"):
         unpack(codec, CODECS[codec](bytes(LIMIT + 1)), LIMIT)
 
 
@@ -71,14 +78,14 @@ def test_a_codec_that_nobody_knows_is_named(codec: int) -> None:
 @pytest.mark.parametrize("codec", [1, 3, 4], ids=NAMES.get)
 def test_a_million_empty_frames_take_no_time(codec: int) -> None:
     began = time.thread_time()
-    with pytest.raises(TooLarge, match=f"over {MOST_PARTS:,} compressed parts"):
+    with pytest.raises(UnpackedTooLarge, match=f"over {MOST_PARTS:,} compressed parts"):
         unpack(codec, CODECS[codec](b"") * 1_000_000, LIMIT)
     assert time.thread_time() - began < 10
 
 
 def test_a_million_empty_blocks_of_snappy_take_no_time() -> None:
     began = time.thread_time()
-    with pytest.raises(TooLarge, match=f"over {MOST_PARTS:,} compressed parts"):
+    with pytest.raises(UnpackedTooLarge, match=f"over {MOST_PARTS:,} compressed parts"):
         unpack(2, XERIAL + bytes(8) + b"\0\0\0\1\0" * 1_000_000, LIMIT)
     assert time.thread_time() - began < 10
 
@@ -86,12 +93,12 @@ def test_a_million_empty_blocks_of_snappy_take_no_time() -> None:
 def test_a_window_that_nobody_needs_is_too_large() -> None:
     wide = zstandard.ZstdCompressionParameters(window_log=30)
     stream = zstandard.ZstdCompressor(compression_params=wide).compressobj()
-    with pytest.raises(TooLarge, match="window"):
+    with pytest.raises(UnpackedTooLarge, match="window"):
         unpack(4, stream.compress(TEXT) + stream.flush(), LIMIT)
 
 
 def test_a_snappy_block_that_claims_four_gibibytes_is_not_given_them() -> None:
-    with pytest.raises(TooLarge):
+    with pytest.raises(UnpackedTooLarge):
         unpack(2, b"\xff\xff\xff\xff\x0fx", LIMIT)
     with pytest.raises(Undecodable, match="no length"):
         unpack(2, b"\xff\xff\xff\xff\xff\x0f", LIMIT)

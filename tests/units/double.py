@@ -20,7 +20,7 @@ from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
 from sluice.storage.units import HostRow, UnitRow
 from sluice.units.groups import failover_groups
-from sluice.units.kinds import Log, MovedMeanwhile, Observed, Observer, Running
+from sluice.units.kinds import Log, MovedMeanwhile, ObservedUnit, Observer, Running
 from tests.tasks.database import sqlite
 from tests.waiting import SECONDS
 
@@ -71,7 +71,7 @@ class DictionaryUnits:
         ] + [Running(f"{self.name}:here", "local")]
 
     def observer(self, settings: Settings) -> Observer:
-        return lambda unit: Observed(os.getpid(), 10.0, 5.0)
+        return lambda unit: ObservedUnit(os.getpid(), 10.0, 5.0)
 
     def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
         self.recorded.append(dict(hosts))

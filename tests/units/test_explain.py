@@ -6,11 +6,13 @@ import pytest
 
 from sluice.units import moves, proposals
 from sluice.units.carrying import MoveFailed
-from sluice.units.explain import Explained, NoSuchUnit, explain
+from sluice.units.explain import NoSuchUnit, UnitExplanation, explain
 from tests.units.double import DictionaryUnits, Instance, Killed
 
 
-def explained(instance: Instance, units: DictionaryUnits, name: str | None = None) -> dict[str, Explained]:
+def explained(
+    instance: Instance, units: DictionaryUnits, name: str | None = None
+) -> dict[str, UnitExplanation]:
     proposal = proposals.propose(instance.settings, instance.database, [units])
     return {each.unit: each for each in explain(proposal, moves.history(instance.database), name)}
 

@@ -119,7 +119,7 @@ def test_a_host_that_is_silent_is_not_waited_for_again(
     host.cut_off()
     assert looked(instance).silent_since
     with monkeypatch.context() as patch:
-        patch.setattr(ssh.Link, "run", lambda *_, **__: pytest.fail("it was asked over SSH"))
+        patch.setattr(ssh.SshLink, "run", lambda *_, **__: pytest.fail("it was asked over SSH"))
         assert looked(instance).silent_since
     host.reconnect()
     assert looked(instance).silent_since is None

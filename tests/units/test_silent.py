@@ -13,7 +13,7 @@ from sluice.collection import broker, deploy, lifecycle
 from sluice.runtime.settings import Settings
 from sluice.units import measure
 from sluice.units.agents import Collectors, Edges
-from sluice.units.watch import Watch
+from sluice.units.watch import UnitWatch
 from tests.collection.conftest import settings  # noqa: F401 - a fixture
 from tests.collection.test_moving import Hosts, two  # noqa: F401 - a fixture
 from tests.tasks.database import sqlite
@@ -32,7 +32,7 @@ def test_a_collector_leaves_a_host_that_falls_silent(
     monkeypatch.setattr(broker, "admitted", lambda _: ["h1", "h2"])
     monkeypatch.setattr(measure, "speed_due", lambda *_: False)
     monkeypatch.setattr(lifecycle, "command", lambda *_: ["false"])  # local is tried, and cannot run it
-    watch = Watch(settings, sqlite(threads=True), (Collectors(), Edges()))
+    watch = UnitWatch(settings, sqlite(threads=True), (Collectors(), Edges()))
     watch.beat(print)
     two["h1"].switch_off() if loses_power else two["h1"].cut_off()
     silent = time.monotonic()

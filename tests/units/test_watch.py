@@ -9,7 +9,7 @@ import pytest
 from sluice.storage import alerts
 from sluice.units import carrying, measure, mover, watch
 from sluice.units.kinds import Log
-from sluice.units.watch import Watch
+from sluice.units.watch import UnitWatch
 from tests.units.double import DictionaryUnits, Instance
 from tests.waiting import until
 
@@ -20,11 +20,11 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "look", lambda *_: None)
 
 
-def made(instance: Instance, units: DictionaryUnits) -> Watch:
-    return Watch(instance.settings, instance.database, [units])
+def made(instance: Instance, units: DictionaryUnits) -> UnitWatch:
+    return UnitWatch(instance.settings, instance.database, [units])
 
 
-def beat(watching: Watch, log: Log) -> None:
+def beat(watching: UnitWatch, log: Log) -> None:
     """A beat, and the end of what it began."""
     watching.beat(log)
     watching.mover.wait()

@@ -10,8 +10,8 @@ from kafka.errors import KafkaError
 from sqlalchemy.exc import DBAPIError
 
 from sluice.archive.heartbeat import ARCHIVER, Heartbeat
-from sluice.archive.membership import Dropped, Replaced
-from sluice.archive.session import Session
+from sluice.archive.membership import DroppedMember, Replaced
+from sluice.archive.session import ArchiveSession
 from sluice.runtime.backoff import Backoff
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
@@ -49,7 +49,7 @@ class Archiver:
                 self._session()
             except Replaced as change:
                 self._tell(str(change))
-            except Dropped as event:
+            except DroppedMember as event:
                 log.warning("%s: joining the group again: %s", self._topic, event)
             except TopicMissing as error:
                 self._beat("waiting for the topic", str(error))
@@ -68,7 +68,7 @@ class Archiver:
     def _session(self) -> None:
         with Topics(self._settings) as topics:
             found = topics.describe(self._topic)
-            Session(
+            ArchiveSession(
                 self._settings,
                 self._topic,
                 found.id,

@@ -16,7 +16,7 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Reba
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from sluice.assignment.assign import assign
-from sluice.assignment.base import Group, Load, Member, Partition
+from sluice.assignment.base import AssignedPartition, Group, Member, PartitionLoad
 from sluice.assignment.cooperative import this_round
 
 #: A subscription says the generation from this version of Kafka's protocol on.
@@ -38,16 +38,16 @@ class LoadAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     name = "sluice-load"
 
     def __init__(
-        self, topic: str, loads: Callable[[], Mapping[int, Load]], speed: Callable[[], float | None]
+        self, topic: str, loads: Callable[[], Mapping[int, PartitionLoad]], speed: Callable[[], float | None]
     ) -> None:
         self.generation, self.why = NO_GENERATION, ""
         self._topic, self._loads, self._speed = topic, loads, speed
-        self._owned: frozenset[Partition] = frozenset()
+        self._owned: frozenset[AssignedPartition] = frozenset()
         # What the leader remembers of the round before; a new leader knows nothing.
         self._members: frozenset[str] = frozenset()
         self._partitions: Mapping[str, int] = {}
         self._moving = False
-        self._known: dict[Partition, Load] = {}
+        self._known: dict[AssignedPartition, PartitionLoad] = {}
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         return [RebalanceProtocol.COOPERATIVE]
@@ -70,7 +70,7 @@ class LoadAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
         )
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
-        self._owned = frozenset(Partition(at.topic, at.partition) for at in assignment.partitions())
+        self._owned = frozenset(AssignedPartition(at.topic, at.partition) for at in assignment.partitions())
         self.generation, self.why = generation, _why_of(assignment.user_data)
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
@@ -127,17 +127,19 @@ def named(member: str) -> str:
 def member_of(member: str, subscription: Any) -> Member:
     """A group's member by what it told when it joined."""
     owned = frozenset(
-        Partition(at.topic, number) for at in subscription.owned_partitions or () for number in at.partitions
+        AssignedPartition(at.topic, number)
+        for at in subscription.owned_partitions or ()
+        for number in at.partitions
     )
     speed = speed_of(subscription.user_data)
     return Member(member, frozenset(subscription.topics), owned, speed, subscription.generation_id)
 
 
-def loads_of(user_data: bytes | None) -> dict[Partition, Load]:
+def loads_of(user_data: bytes | None) -> dict[AssignedPartition, PartitionLoad]:
     """The loads that a member told; none if what it told cannot be read, or is no amount of bytes."""
     try:
         found = {
-            Partition(topic, int(number)): Load(float(rate), float(lag))
+            AssignedPartition(topic, int(number)): PartitionLoad(float(rate), float(lag))
             for topic, loads in _told(user_data)["loads"].items()
             for number, (rate, lag) in loads.items()
         }
@@ -171,7 +173,7 @@ def _told(user_data: bytes | None) -> Any:
     return json.loads(bytes(user_data or b"{}"))
 
 
-def _by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
+def _by_topic(partitions: Iterable[AssignedPartition]) -> dict[str, list[int]]:
     found: defaultdict[str, list[int]] = defaultdict(list)
     for topic, number in sorted(partitions):
         found[topic].append(number)

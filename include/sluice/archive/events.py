@@ -23,14 +23,14 @@ class Archived:
 
 
 @dataclass(frozen=True)
-class Gone:
+class MemberGone:
     """The topic is no longer the one that the writer was made for."""
 
     partition: int
     message: str
 
 
-Event = Seek | Archived | Gone
+Event = Seek | Archived | MemberGone
 
 
 @dataclass

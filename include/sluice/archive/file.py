@@ -31,7 +31,7 @@ CHUNK_LINES = 4_096
 
 
 @dataclass(frozen=True)
-class Place:
+class ArchivedPartition:
     """A partition of one incarnation of a topic."""
 
     topic: str
@@ -51,7 +51,7 @@ class ArchiveFile:
 
 
 def of_records(
-    place: Place,
+    place: ArchivedPartition,
     first: int,
     batches: Sequence[pa.RecordBatch],
     generation: int,
@@ -97,7 +97,7 @@ def of_records(
     return ArchiveFile(footer, _encode(table.select(COLUMNS.names).cast(COLUMNS), footer))
 
 
-def of_loss(place: Place, first: int, following: int, why: str, generation: int) -> ArchiveFile:
+def of_loss(place: ArchivedPartition, first: int, following: int, why: str, generation: int) -> ArchiveFile:
     """The file for offsets [first, following) that Kafka dropped before they were archived."""
     now = now_ms()
     footer = Footer(

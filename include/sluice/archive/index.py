@@ -20,7 +20,7 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from sluice.archive import chain, layout
 from sluice.archive.chain import Link
 from sluice.archive.claim import Claims
-from sluice.archive.file import Place
+from sluice.archive.file import ArchivedPartition
 from sluice.archive.footer import Footer
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
@@ -65,7 +65,7 @@ def add(database: sqlalchemy.Engine, added: Iterable[tuple[Footer, int, str]]) -
             _put(connection, footer, length, path)
 
 
-def reconcile(database: sqlalchemy.Engine, claims: Claims, place: Place) -> list[Link]:
+def reconcile(database: sqlalchemy.Engine, claims: Claims, place: ArchivedPartition) -> list[Link]:
     """Bring a partition's rows up to what stands in HDFS, and return its links, oldest first.
 
     Reads the footers of files that the index does not know (a writer died between its rename and its row),
@@ -101,7 +101,7 @@ def reconcile(database: sqlalchemy.Engine, claims: Claims, place: Place) -> list
     return links
 
 
-def replace(database: Engine, place: Place, rows: Iterable[tuple[Footer, int, str]]) -> None:
+def replace(database: Engine, place: ArchivedPartition, rows: Iterable[tuple[Footer, int, str]]) -> None:
     """Replace the partition's rows by these files (footer, bytes, path) in one transaction."""
     with database.begin() as connection:
         connection.execute(delete(files).where(*_at(place)))
@@ -109,7 +109,7 @@ def replace(database: Engine, place: Place, rows: Iterable[tuple[Footer, int, st
             _put(connection, footer, length, path)
 
 
-def known(database: Engine, place: Place) -> dict[int, tuple[int, int]]:
+def known(database: Engine, place: ArchivedPartition) -> dict[int, tuple[int, int]]:
     """What the index has of the partition: {first offset: (offset after the last, bytes)}."""
     return {first: (row.next, row.bytes) for first, row in _rows(database, place).items()}
 
@@ -150,7 +150,7 @@ def positions_of(settings: Settings, topic: str, topic_id: str, partitions: Iter
     found = {}
     with engine(settings).connect() as connection:
         for partition in partitions:
-            newest = select(files.c.next).where(*_at(Place(topic, topic_id, partition)))
+            newest = select(files.c.next).where(*_at(ArchivedPartition(topic, topic_id, partition)))
             position = connection.scalar(newest.order_by(files.c.first.desc()).limit(1))
             found[partition] = int(position or 0)
     return found
@@ -252,7 +252,7 @@ def _lines(said: int | list[int]) -> int:
     return said[0] if isinstance(said, list) else said
 
 
-def _at(place: Place) -> tuple[Any, ...]:
+def _at(place: ArchivedPartition) -> tuple[Any, ...]:
     return (
         files.c.topic == place.topic,
         files.c.topic_id == place.topic_id,
@@ -260,7 +260,7 @@ def _at(place: Place) -> tuple[Any, ...]:
     )
 
 
-def _rows(database: sqlalchemy.Engine, place: Place) -> dict[int, Any]:
+def _rows(database: sqlalchemy.Engine, place: ArchivedPartition) -> dict[int, Any]:
     with database.connect() as connection:
         query = select(files.c.first, files.c.next, files.c.bytes).where(*_at(place))
         return {row.first: row for row in connection.execute(query)}

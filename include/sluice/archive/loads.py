@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from sluice.assignment.base import Load
+from sluice.assignment.base import PartitionLoad
 from sluice.assignment.observed import Smoothed
 from sluice.transmission.identity import Message, held
 
@@ -87,10 +87,10 @@ class Loads:
         """The partition has another owner."""
         self._seen.pop(partition, None)
 
-    def loads(self) -> dict[int, Load]:
+    def loads(self) -> dict[int, PartitionLoad]:
         """Bytes a second that come, and bytes that wait, of each partition seen for SETTLED_SECONDS."""
         return {
-            number: Load((seen.arriving.rate or 0.0) * seen.size.rate, seen.waiting * seen.size.rate)
+            number: PartitionLoad((seen.arriving.rate or 0.0) * seen.size.rate, seen.waiting * seen.size.rate)
             for number, seen in list(self._seen.items())
             if seen.first is not None and seen.end is not None and seen.size.rate is not None
             if seen.end[0] - seen.first >= SETTLED_SECONDS

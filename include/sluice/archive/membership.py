@@ -18,7 +18,7 @@ class Replaced(Exception):
     """The topic was deleted or made again: the session is over."""
 
 
-class Dropped(Exception):
+class DroppedMember(Exception):
     """The group has dropped this member, unnoticed by its consumer: a new session joins again."""
 
 
@@ -55,4 +55,4 @@ class Membership:
         """
         self._missed = 0 if not feeding or member in members else self._missed + 1
         if self._missed >= MISSES:
-            raise Dropped(f"the group does not know {member}, it has {len(members)} members")
+            raise DroppedMember(f"the group does not know {member}, it has {len(members)} members")

@@ -21,8 +21,8 @@ from sluice.archive import file, index, layout
 from sluice.archive.buffer import Buffer
 from sluice.archive.chain import BrokenChain
 from sluice.archive.claim import Claims
-from sluice.archive.events import Archived, Event, Gone, Seek
-from sluice.archive.file import Place
+from sluice.archive.events import Archived, Event, MemberGone, Seek
+from sluice.archive.file import ArchivedPartition
 from sluice.archive.footer import UnreadableArchiveFile
 from sluice.archive.inbox import OUT_OF_RANGE, TOGETHER_SECONDS, Inbox, Item
 from sluice.archive.publisher import (
@@ -56,7 +56,7 @@ class LogBehindArchive(BrokenChain):
     Its next records would take offsets that are archived already.
     """
 
-    def __init__(self, place: Place, position: int, end: int) -> None:
+    def __init__(self, place: ArchivedPartition, position: int, end: int) -> None:
         super().__init__(
             place.topic,
             place.partition,
@@ -72,7 +72,7 @@ class PartitionWriter:
     def __init__(
         self,
         settings: Settings,
-        place: Place,
+        place: ArchivedPartition,
         *,
         topics: Topics,
         database: Engine,
@@ -142,7 +142,7 @@ class PartitionWriter:
                 continue
             except TopicChanged as change:
                 self._status.problem("topic changed", change)
-                self._emit(self, Gone(self.place.partition, str(change)))
+                self._emit(self, MemberGone(self.place.partition, str(change)))
                 return
             except (BrokenChain, UnreadableArchiveFile, HdfsError) as error:
                 self._status.problem("refused", error)

@@ -13,7 +13,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exp
 
 from sluice.archive import index
 from sluice.archive.claim import Claims
-from sluice.archive.file import ArchiveFile, Place
+from sluice.archive.file import ArchivedPartition, ArchiveFile
 from sluice.archive.footer import Footer
 from sluice.archive.status import PartitionStatus
 from sluice.storage.hdfs import HdfsUnavailable
@@ -38,7 +38,12 @@ class Publisher:
     """The files of one partition, each under the name that its first offset claims."""
 
     def __init__(
-        self, place: Place, claims: Claims, topics: Topics, database: Engine, status: PartitionStatus
+        self,
+        place: ArchivedPartition,
+        claims: Claims,
+        topics: Topics,
+        database: Engine,
+        status: PartitionStatus,
     ) -> None:
         self._place = place
         self._claims = claims

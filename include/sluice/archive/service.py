@@ -14,7 +14,7 @@ from sluice.archive import chain, index, rebalances
 from sluice.archive.archiver import Archiver
 from sluice.archive.chain import Link
 from sluice.archive.claim import Claims
-from sluice.archive.file import Place, of_loss
+from sluice.archive.file import ArchivedPartition, of_loss
 from sluice.archive.heartbeat import ARCHIVER, Heartbeat, progress_file
 from sluice.archive.layout import partition_directory
 from sluice.runtime.settings import Settings, get_settings
@@ -100,7 +100,7 @@ def record_gap(settings: Settings, topic: str, partition: int, first: int) -> st
     Raises NoSuchGap where the archive of the topic's present incarnation has no gap there.
     """
     with Topics(settings) as topics:
-        place = Place(topic, topics.describe(topic).id, partition)
+        place = ArchivedPartition(topic, topics.describe(topic).id, partition)
     claims = Claims(HdfsStore.of(settings), partition_directory(settings, topic, place.topic_id, partition))
     footers = [claims.footer(file) for file in claims.files()]
     links = sorted(Link(footer.first, footer.next, claims.path(footer.first)) for footer in footers)

@@ -22,9 +22,9 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, T
 from kafka.errors import KafkaError, OffsetOutOfRangeError
 
 from sluice.archive.assignor import LoadAssignor
-from sluice.archive.events import Archived, Event, Gone, Seek
+from sluice.archive.events import Archived, Event, MemberGone, Seek
 from sluice.archive.feeds import Feed, Feeds
-from sluice.archive.file import Place
+from sluice.archive.file import ArchivedPartition
 from sluice.archive.heartbeat import ARCHIVER, Heartbeat
 from sluice.archive.inbox import held
 from sluice.archive.loads import Loads
@@ -61,7 +61,7 @@ LAST_WRITE_SECONDS = 2.0  # of what this member lost at its end
 BEAT_SECONDS = 1.0
 
 
-class Session(ConsumerRebalanceListener):  # type: ignore[misc]
+class ArchiveSession(ConsumerRebalanceListener):  # type: ignore[misc]
     """One consumer and the writers of the partitions that the group gives it."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         self._consumer = _consumer(settings, topic, member, self._assignor)
 
     def run(self) -> None:
-        """Archive until told to stop. Raises Replaced, Dropped, KafkaError."""
+        """Archive until told to stop. Raises Replaced, DroppedMember, KafkaError."""
         try:
             # A member that leads the group without knowing the topic's partitions would assign none of them.
             self._consumer.partitions_for_topic(self._topic)
@@ -120,7 +120,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
             self._feeds.add(
                 PartitionWriter(
                     self._settings,
-                    Place(self._topic, self._topic_id, at.partition),
+                    ArchivedPartition(self._topic, self._topic_id, at.partition),
                     topics=self._topics,
                     database=self._database,
                     events=lambda writer, event: self._events.put((writer, event)),
@@ -184,7 +184,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
             writer, event = self._events.get()
             at = TopicPartition(self._topic, event.partition)
             feed = self._feeds.of(writer)
-            if isinstance(event, Gone):
+            if isinstance(event, MemberGone):
                 raise Replaced(event.message + self._not_archived())
             if feed is None or at not in self._consumer.assignment():
                 continue

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from sluice.archive.events import PartitionProgress
-from sluice.archive.file import Place
+from sluice.archive.file import ArchivedPartition
 from sluice.storage import alerts
 
 log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ ALERT_SECONDS = 30.0
 class PartitionStatus:
     """The progress and the alert of one partition."""
 
-    def __init__(self, place: Place, database: Engine) -> None:
+    def __init__(self, place: ArchivedPartition, database: Engine) -> None:
         self.progress = PartitionProgress()
         self._place = place
         self._database = database

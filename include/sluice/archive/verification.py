@@ -10,7 +10,7 @@ import sqlalchemy
 from sluice.archive import chain, index, layout
 from sluice.archive.chain import BrokenChain, Link
 from sluice.archive.claim import Claims
-from sluice.archive.file import Place
+from sluice.archive.file import ArchivedPartition
 from sluice.archive.footer import Footer, UnreadableArchiveFile
 from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsStore
@@ -47,7 +47,7 @@ def verify(settings: Settings, topic: str) -> Iterator[Verified]:
         yield _verified(engine(settings), place, claims)
 
 
-def rebuild(settings: Settings, topic: str) -> Iterator[tuple[Place, int]]:
+def rebuild(settings: Settings, topic: str) -> Iterator[tuple[ArchivedPartition, int]]:
     """Make the topic's index again from the footers; yields each partition when it is done.
 
     With each partition comes its number of files.
@@ -66,17 +66,17 @@ def rebuild(settings: Settings, topic: str) -> Iterator[tuple[Place, int]]:
         yield place, len(rows)
 
 
-def places(settings: Settings, topic: str) -> Iterator[tuple[Place, Claims]]:
+def places(settings: Settings, topic: str) -> Iterator[tuple[ArchivedPartition, Claims]]:
     """Every partition that the archive has of the topic, in every incarnation."""
     store = HdfsStore.of(settings)
     for incarnation in store.list(f"{settings.hdfs.raw}/{topic}"):
         for partition in store.list(layout.topic_directory(settings, topic, incarnation.name)):
-            place = Place(topic, incarnation.name, int(partition.name))
+            place = ArchivedPartition(topic, incarnation.name, int(partition.name))
             directory = layout.partition_directory(settings, topic, place.topic_id, place.partition)
             yield place, Claims(store, directory)
 
 
-def _verified(database: sqlalchemy.Engine, place: Place, claims: Claims) -> Verified:
+def _verified(database: sqlalchemy.Engine, place: ArchivedPartition, claims: Claims) -> Verified:
     footers: list[tuple[Footer, int]] = []
     problem = None
     try:
@@ -99,7 +99,7 @@ def _verified(database: sqlalchemy.Engine, place: Place, claims: Claims) -> Veri
 
 
 def _index_problem(
-    database: sqlalchemy.Engine, place: Place, footers: list[tuple[Footer, int]]
+    database: sqlalchemy.Engine, place: ArchivedPartition, footers: list[tuple[Footer, int]]
 ) -> str | None:
     """Where the index differs from the files; a file that is just added may not be in it yet."""
     known = index.known(database, place)

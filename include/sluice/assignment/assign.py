@@ -14,7 +14,7 @@ the result is then as even by number as subscriptions allow.
 from __future__ import annotations
 
 from sluice.assignment.base import Assignment, Group
-from sluice.assignment.board import NOBODY, Board
+from sluice.assignment.board import NOBODY, AssignmentBoard
 from sluice.assignment.paths import Need, Path, chain, direct, swap
 from sluice.assignment.weights import weigh
 
@@ -35,7 +35,7 @@ def assign(group: Group, *, tolerance: float = TOLERANCE) -> Assignment:
     result: Assignment = {member.id: [] for member in members}
     if not partitions:
         return result
-    board = Board(group, partitions, weigh(group, partitions))
+    board = AssignmentBoard(group, partitions, weigh(group, partitions))
     numbers = {member.id: number for number, member in enumerate(members)}
     owners = group.owners()
     for number, partition in enumerate(partitions):
@@ -48,7 +48,7 @@ def assign(group: Group, *, tolerance: float = TOLERANCE) -> Assignment:
     return result
 
 
-def _place(board: Board) -> None:
+def _place(board: AssignmentBoard) -> None:
     """Give every partition without an owner to somebody."""
     orphans = [number for number, owner in enumerate(board.owner) if owner == NOBODY]
     orphans.sort(key=lambda n: (-board.weights[n], len(board.takers[board.kind[n]]), n))
@@ -56,7 +56,7 @@ def _place(board: Board) -> None:
         board.give(number, board.least_busy(board.kind[number], board.weights[number]))
 
 
-def _even_out(board: Board, tolerance: float) -> None:
+def _even_out(board: AssignmentBoard, tolerance: float) -> None:
     """Move partitions between members until nobody needs it, or nothing pays.
 
     A member that could not be helped is not tried again before all others are done. The last round moves
@@ -71,7 +71,7 @@ def _even_out(board: Board, tolerance: float) -> None:
                 board.give(move.partition, move.to)
 
 
-def _path(board: Board, tolerance: float, hopeless: set[int]) -> Path:
+def _path(board: AssignmentBoard, tolerance: float, hopeless: set[int]) -> Path:
     """The next moves, from the busiest member that can be helped; empty if there is none.
 
     A member that nothing can help, such as one whose only partition is the busiest of all, is left out of the
@@ -98,7 +98,7 @@ def _path(board: Board, tolerance: float, hopeless: set[int]) -> Path:
     return []
 
 
-def _help(board: Board, giver: int, need: Need) -> tuple[Path, set[int]]:
+def _help(board: AssignmentBoard, giver: int, need: Need) -> tuple[Path, set[int]]:
     """The shortest path that helps the giver, and the members that a chain reached if there is none."""
     if path := direct(board, giver, need):
         return path, set()

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
-class Partition(NamedTuple):
+class AssignedPartition(NamedTuple):
     """One partition of a topic."""
 
     topic: str
     number: int
 
 
-class Load(NamedTuple):
+class PartitionLoad(NamedTuple):
     """What a partition asks of its owner: bytes a second that arrive, smoothed, and bytes that wait."""
 
     rate: float
@@ -32,7 +32,7 @@ class Member:
 
     id: str
     topics: frozenset[str]
-    owned: frozenset[Partition] = frozenset()
+    owned: frozenset[AssignedPartition] = frozenset()
     speed: float | None = None
     generation: int = 0
 
@@ -46,23 +46,23 @@ class Group:
 
     members: tuple[Member, ...]
     partitions: Mapping[str, int]
-    loads: Mapping[Partition, Load] = field(default_factory=dict)
+    loads: Mapping[AssignedPartition, PartitionLoad] = field(default_factory=dict)
 
-    def all_partitions(self) -> list[Partition]:
+    def all_partitions(self) -> list[AssignedPartition]:
         """Every partition that somebody subscribes to, sorted."""
         wanted = frozenset[str]().union(*(member.topics for member in self.members))
         return [
-            Partition(topic, number)
+            AssignedPartition(topic, number)
             for topic in sorted(wanted & self.partitions.keys())
             for number in range(self.partitions[topic])
         ]
 
-    def owners(self) -> dict[Partition, str]:
+    def owners(self) -> dict[AssignedPartition, str]:
         """The living owner of each owned partition, if it still subscribes to the topic.
 
         Of two claims the one of the later generation counts; of two equal ones, neither.
         """
-        claims: dict[Partition, tuple[int, str | None]] = {}
+        claims: dict[AssignedPartition, tuple[int, str | None]] = {}
         for member in self.members:
             for partition in member.owned:
                 if partition.topic not in member.topics or partition.number >= self.partitions.get(
@@ -78,4 +78,4 @@ class Group:
 
 
 #: The partitions of each member, sorted; every member is there, an idle one with none.
-Assignment = dict[str, list[Partition]]
+Assignment = dict[str, list[AssignedPartition]]

@@ -9,21 +9,23 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 
-from sluice.assignment.base import Group, Partition
-from sluice.assignment.weights import Weights
+from sluice.assignment.base import AssignedPartition, Group
+from sluice.assignment.weights import AssignmentWeights
 
 NOBODY = -1
 #: A member's partitions of one kind, lightest first: (weight, partition).
 Held = list[tuple[int, int]]
 
 
-class Board:
+class AssignmentBoard:
     """An assignment in the making.
 
     owner: the member of each partition, or NOBODY. load: the weights that each member holds.
     """
 
-    def __init__(self, group: Group, partitions: Sequence[Partition], weights: Weights) -> None:
+    def __init__(
+        self, group: Group, partitions: Sequence[AssignedPartition], weights: AssignmentWeights
+    ) -> None:
         self.weights, self.speeds, self.known = weights.partitions, weights.members, weights.known
         kinds: dict[tuple[int, ...], int] = {}
         of_topic: dict[str, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sluice.assignment.base import Assignment, Partition
+from sluice.assignment.base import AssignedPartition, Assignment
 
 
 def counts(assignment: Assignment) -> list[int]:
@@ -33,7 +33,9 @@ def by_number(assignment: Assignment) -> float:
 
 
 def by_load(
-    assignment: Assignment, loads: Mapping[Partition, float], speeds: Mapping[str, float] | None = None
+    assignment: Assignment,
+    loads: Mapping[AssignedPartition, float],
+    speeds: Mapping[str, float] | None = None,
 ) -> float:
     """The unevenness of the loads. loads: of every partition."""
     return unevenness(
@@ -51,7 +53,7 @@ class Moves(NamedTuple):
     living: int
 
 
-def moves(before: Mapping[str, list[Partition]], after: Assignment) -> Moves:
+def moves(before: Mapping[str, list[AssignedPartition]], after: Assignment) -> Moves:
     """What has to move. before: the former assignment, with members that have left since."""
     owners = {partition: member for member, held in before.items() for partition in held}
     moved = [

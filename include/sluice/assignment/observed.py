@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sluice.assignment.base import Load, Partition
+from sluice.assignment.base import AssignedPartition, PartitionLoad
 
 #: After this many seconds an older measurement counts half.
 HALF_LIFE_SECONDS = 30.0
@@ -33,16 +33,16 @@ class Smoothed:
 
 
 @dataclass
-class Observed:
+class ObservedGroup:
     """What was seen of a group: where each partition's log ends, and what each member processed."""
 
     half_life: float = HALF_LIFE_SECONDS
-    _ends: dict[Partition, tuple[float, float]] = field(default_factory=dict)
-    _rates: dict[Partition, Smoothed] = field(default_factory=dict)
-    _lags: dict[Partition, float] = field(default_factory=dict)
+    _ends: dict[AssignedPartition, tuple[float, float]] = field(default_factory=dict)
+    _rates: dict[AssignedPartition, Smoothed] = field(default_factory=dict)
+    _lags: dict[AssignedPartition, float] = field(default_factory=dict)
     _speeds: dict[str, Smoothed] = field(default_factory=dict)
 
-    def log(self, at: float, partition: Partition, end: float, position: float) -> None:
+    def log(self, at: float, partition: AssignedPartition, end: float, position: float) -> None:
         """At that second the log ended at `end` bytes, and its consumer was at `position` bytes."""
         before = self._ends.get(partition)
         if before is not None and before[0] < at and before[1] <= end:
@@ -63,10 +63,10 @@ class Observed:
         """The member has left."""
         self._speeds.pop(member, None)
 
-    def loads(self) -> dict[Partition, Load]:
+    def loads(self) -> dict[AssignedPartition, PartitionLoad]:
         """The load of each partition whose rate was seen for SETTLED_SECONDS."""
         return {
-            partition: Load(seen.rate, self._lags[partition])
+            partition: PartitionLoad(seen.rate, self._lags[partition])
             for partition, seen in self._rates.items()
             if seen.rate is not None and seen.seconds >= SETTLED_SECONDS
         }

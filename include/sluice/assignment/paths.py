@@ -11,10 +11,10 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from typing import NamedTuple
 
-from sluice.assignment.board import NOBODY, Board, Held
+from sluice.assignment.board import NOBODY, AssignmentBoard, Held
 
 
-class Move(NamedTuple):
+class PartitionMove(NamedTuple):
     """A partition and its next owner, both as numbers."""
 
     partition: int
@@ -32,10 +32,10 @@ class Need(NamedTuple):
     idler_than: float
 
 
-Path = list[Move]
+Path = list[PartitionMove]
 
 
-def direct(board: Board, giver: int, need: Need) -> Path:
+def direct(board: AssignmentBoard, giver: int, need: Need) -> Path:
     """The one move after which giver and taker are least busy; empty if no move gains enough."""
     best: Path = []
     least = board.busy(giver) - need.gain
@@ -46,11 +46,11 @@ def direct(board: Board, giver: int, need: Need) -> Path:
         for weight, partition in _around(held, _even(board, giver, taker)):
             busy = max(board.busy(giver, -weight), board.busy(taker, weight))
             if busy <= least and (not best or busy < least):
-                best, least = [Move(partition, taker)], busy
+                best, least = [PartitionMove(partition, taker)], busy
     return best
 
 
-def swap(board: Board, giver: int, need: Need) -> Path:
+def swap(board: AssignmentBoard, giver: int, need: Need) -> Path:
     """The one swap after which both members are least busy; empty if no swap gains enough."""
     best: Path = []
     least = board.busy(giver) - need.gain
@@ -64,11 +64,11 @@ def swap(board: Board, giver: int, need: Need) -> Path:
                 more = weight - back[0]
                 busy = max(board.busy(giver, -more), board.busy(taker, more))
                 if busy <= least and (not best or busy < least):
-                    best, least = [Move(partition, taker), Move(back[1], giver)], busy
+                    best, least = [PartitionMove(partition, taker), PartitionMove(back[1], giver)], busy
     return best
 
 
-def chain(board: Board, giver: int, need: Need) -> tuple[Path, set[int]]:
+def chain(board: AssignmentBoard, giver: int, need: Need) -> tuple[Path, set[int]]:
     """The shortest path from the giver to a member that is less busy, and the members that were reached.
 
     Each member on the way passes on its lightest partition that makes room for what it got. Where all weights
@@ -88,7 +88,7 @@ def chain(board: Board, giver: int, need: Need) -> tuple[Path, set[int]]:
                 continue
             weight, partition = held[place]
             for taker in sorted(board.takes[kind] & left):
-                longer = [*path, Move(partition, taker)]
+                longer = [*path, PartitionMove(partition, taker)]
                 if board.busy(taker, weight) <= limit and board.busy(taker) < need.idler_than:
                     return longer, set()
                 left.remove(taker)
@@ -96,7 +96,7 @@ def chain(board: Board, giver: int, need: Need) -> tuple[Path, set[int]]:
     return [], set(board.members) - left
 
 
-def _even(board: Board, giver: int, taker: int) -> float:
+def _even(board: AssignmentBoard, giver: int, taker: int) -> float:
     """The weight that would make both equally busy."""
     fast, slow = board.speeds[giver], board.speeds[taker]
     return (board.load[giver] * slow - board.load[taker] * fast) / (fast + slow)
@@ -108,7 +108,7 @@ def _around(held: Held, weight: float) -> Held:
     return held[max(0, place - 1) : place + 1]
 
 
-def _passable(board: Board, giver: int, taker: int) -> Held:
+def _passable(board: AssignmentBoard, giver: int, taker: int) -> Held:
     """What the giver holds and the taker may take, lightest first."""
     return sorted(
         each for kind, held in enumerate(board.held[giver]) if taker in board.takes[kind] for each in held

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from sluice.assignment.base import Group, Load, Partition
+from sluice.assignment.base import AssignedPartition, Group, PartitionLoad
 
 MEAN = 1 << 20  # the mean partition's weight
 #: Bytes that wait count as a rate: the rate that works them off in this time.
@@ -22,7 +22,7 @@ OVERHEAD = 0.02
 SLOWEST = 0.05
 
 
-class Weights(NamedTuple):
+class AssignmentWeights(NamedTuple):
     """What an assignment balances.
 
     partitions: a weight for each, at least 1. members: a speed for each, 1.0 is the median. known: whether
@@ -34,7 +34,7 @@ class Weights(NamedTuple):
     known: bool
 
 
-def weigh(group: Group, partitions: Sequence[Partition]) -> Weights:
+def weigh(group: Group, partitions: Sequence[AssignedPartition]) -> AssignmentWeights:
     """The weights of these partitions and the speeds of the group's members, in the order of each.
 
     A load that is not known counts as the mean of those known, a speed as their median.
@@ -52,12 +52,12 @@ def weigh(group: Group, partitions: Sequence[Partition]) -> Weights:
     seen = [member.speed for member in group.members if member.speed is not None and member.speed >= 0]
     middle = median(seen) if seen else 0.0
     if middle <= 0:
-        return Weights(weights, [1.0] * len(group.members), mean > 0)
+        return AssignmentWeights(weights, [1.0] * len(group.members), mean > 0)
     speeds = [
         1.0 if member.speed is None else max(member.speed / middle, SLOWEST) for member in group.members
     ]
-    return Weights(weights, speeds, True)
+    return AssignmentWeights(weights, speeds, True)
 
 
-def _rate(load: Load) -> float:
+def _rate(load: PartitionLoad) -> float:
     return max(load.rate, 0.0) + max(load.lag, 0.0) / CATCH_UP_SECONDS

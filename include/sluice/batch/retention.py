@@ -62,7 +62,7 @@ PERIODS = 1_000
 
 
 @dataclass(frozen=True)
-class Dropped:
+class DroppedDays:
     """What a run dropped of one topic."""
 
     topic: str
@@ -83,7 +83,7 @@ class Dropped:
         )
 
 
-def run(settings: Settings, now: datetime | None = None) -> list[Dropped]:
+def run(settings: Settings, now: datetime | None = None) -> list[DroppedDays]:
     """Drop what is beyond retention, of every topic, and entries of the history that are."""
     oldest = (now or datetime.now(UTC)) - timedelta(days=settings.retention.history_days)
     log.info("history: %d entries dropped", history.drop(engine(settings), oldest))
@@ -109,7 +109,7 @@ class TopicRetention:
         self._backfills = Backfills(engine(settings))
         self._tasks = TaskStore(engine(settings))
 
-    def drop(self, before: datetime) -> Dropped:
+    def drop(self, before: datetime) -> DroppedDays:
         floor = self._book.floor(before)
         days: list[date] = []
         results = blocks = partitions = commits = 0
@@ -117,7 +117,7 @@ class TopicRetention:
             days, results, blocks, partitions = self._drop_days(floor)
             commits = self._book.prune_commits(floor)
             self._book.prune_epochs()
-        return Dropped(
+        return DroppedDays(
             topic=self._topic,
             days=days,
             results=results,

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sluice.engine.batches import PASS_BYTES, PASS_LINES
 from sluice.spark.workers import Work, with_metrics
-from sluice.storage.parquet import Piece, deal, read
+from sluice.storage.parquet import RowGroups, deal, read
 from sluice.storage.stores import Stores
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def share_count(size: int, cores: int) -> int:
 def _read(
     numbers: Iterator[pa.RecordBatch],
     stores: Stores,
-    shares: Sequence[Sequence[Piece]],
+    shares: Sequence[Sequence[RowGroups]],
     columns: Mapping[str, pa.DataType],
     work: Work,
 ) -> Iterator[pa.RecordBatch]:

@@ -8,16 +8,16 @@ from sluice.collection.at_once import by_host
 from sluice.collection.hosts import LOCAL
 from sluice.collection.render import Agent
 from sluice.runtime.settings import Settings
-from sluice.stack.status import Line
+from sluice.stack.status import StatusLine
 
 UNKNOWN = "unknown"
 _STATES = {"alive": "running", "dead": "dead", "stopped": "stopped"}
 
 
-def agents(settings: Settings) -> list[Line]:
+def agents(settings: Settings) -> list[StatusLine]:
     """A line for each agent that is deployed on another host. Their memory is the host's business."""
 
-    def ask(those: list[Agent]) -> list[Line]:
+    def ask(those: list[Agent]) -> list[StatusLine]:
         return [_line(settings, agent) for agent in those]
 
     found = by_host((a for a in deploy.agents(settings) if a.runs_on != LOCAL), ask)
@@ -39,16 +39,18 @@ def logs(settings: Settings, agent: Agent, lines: int) -> list[str]:
     return shown
 
 
-def _left(agent: Agent) -> Line:
+def _left(agent: Agent) -> StatusLine:
     """What a collector left behind on another host."""
     at = agent.runs_on
-    return Line(f"{agent.process}@{at}", UNKNOWN, 0, 0, f"moved; its channel is drained when {at} answers")
+    return StatusLine(
+        f"{agent.process}@{at}", UNKNOWN, 0, 0, f"moved; its channel is drained when {at} answers"
+    )
 
 
-def _line(settings: Settings, agent: Agent) -> Line:
+def _line(settings: Settings, agent: Agent) -> StatusLine:
     try:
         state = _STATES[remote.status(settings, agent).state]
     except Exception as error:  # a host may answer anything
-        return Line(agent.process, UNKNOWN, 0, 0, printable(str(error)))
+        return StatusLine(agent.process, UNKNOWN, 0, 0, printable(str(error)))
     problem = {"dead": f"see `sluice logs {agent.process}`", "stopped": f"does not run on {agent.runs_on}"}
-    return Line(agent.process, state, 0, 0, problem.get(state, ""))
+    return StatusLine(agent.process, state, 0, 0, problem.get(state, ""))

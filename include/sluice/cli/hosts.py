@@ -14,7 +14,7 @@ from sluice.cli.format import Format, write
 if TYPE_CHECKING:
     from sluice.collection.hosts import Host
     from sluice.collection.inventory import FrontEnd
-    from sluice.collection.login import Login
+    from sluice.collection.login import SshLogin
     from sluice.runtime.settings import Settings
 
 app = typer.Typer(help="Other machines with agents: enrol, list, check, forget.", no_args_is_help=True)
@@ -120,7 +120,7 @@ def check(style: Style = Format.TABLE) -> None:
         raise typer.Exit(1)
 
 
-def _connection(settings: Settings, host: Host) -> Login | None:
+def _connection(settings: Settings, host: Host) -> SshLogin | None:
     """What the host's connection in Airflow says now; None if hosts.yaml says how to log in."""
     from sluice.collection import login
     from sluice.stack import airflow_command

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from sluice.runtime.settings import Settings
 from sluice.stack import bringup, entry, shutdown
 from sluice.stack.initialise import STEPS, Step
-from sluice.stack.log import Log
+from sluice.stack.log import DaemonLog
 
 Say = Callable[[str], None]
 
@@ -31,7 +31,7 @@ def down(settings: Settings, say: Say) -> bool:
     return shutdown.down(settings, say, stop_agents)
 
 
-def fill(settings: Settings, log: Log) -> None:
+def fill(settings: Settings, log: DaemonLog) -> None:
     """Run each step as soon as the daemons that it talks to are healthy."""
     for step, needs in ALL_STEPS:
         for name in needs:
@@ -80,4 +80,4 @@ ALL_STEPS: tuple[Step, ...] = (*STEPS, (tasks, ("postgres",)))
 
 
 if __name__ == "__main__":
-    fill(Settings(), Log("initialise"))
+    fill(Settings(), DaemonLog("initialise"))

@@ -13,7 +13,7 @@ from sluice.cli.format import plain, table
 from sluice.cli.terminal import CLEAR, steer
 
 if TYPE_CHECKING:
-    from sluice.monitoring.lag.model import Behind, Report, Shown
+    from sluice.monitoring.lag.model import Behind, LagReport, ShownRebalance
 
 #: Between two looks of --watch.
 WATCH_SECONDS = 2.0
@@ -68,11 +68,11 @@ def lag(
         time.sleep(WATCH_SECONDS)
 
 
-def _json(report: Report, indent: int | None = None) -> str:
+def _json(report: LagReport, indent: int | None = None) -> str:
     return json.dumps(plain(report.document()), indent=indent)
 
 
-def shown(report: Report) -> str:
+def shown(report: LagReport) -> str:
     """The report for people; only the problems if there is nothing else."""
     problems = [f"{topic}: {said}\n" for topic, said in report.problems.items()]
     if problems and not (report.partitions or report.rebalances):
@@ -104,7 +104,7 @@ def _cells(behind: Behind) -> tuple[Any, ...]:
     )
 
 
-def _rebalance(one: Shown) -> tuple[Any, ...]:
+def _rebalance(one: ShownRebalance) -> tuple[Any, ...]:
     gained, lost = (" ".join(map(str, numbers)) or None for numbers in (one.gained, one.lost))
     still = ", ".join(f"{number}: {_span(seconds, '?')}" for number, seconds in one.by_partition.items())
     return one.at.replace(microsecond=0), one.topic, one.member, one.why, gained, lost, still or None

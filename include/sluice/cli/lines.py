@@ -20,7 +20,7 @@ from sluice.cli.terminal import REWRITE, steer
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sluice.lines.answer import Answer, Progress
+    from sluice.lines.answer import LinesAnswer, Progress
 
 #: Seconds between two reports of progress, and before the first.
 TELL_SECONDS = 1.0
@@ -83,13 +83,13 @@ def lines(
     """
     from sluice.lines.answer import find
     from sluice.lines.query import LinesQuery
-    from sluice.results.asked import Given, query
+    from sluice.results.asked import WrittenQuery, query
     from sluice.runtime.settings import get_settings
 
     start = time_option("period", period)
     assert start is not None  # noqa: S101 - a period was given
     with naming({"where": where, "period": period, "metric": metric}), _progress() as told:
-        conditions = query(task, version=version, given=Given(where or ())).where
+        conditions = query(task, version=version, given=WrittenQuery(where or ())).where
         asked = LinesQuery(task=task, period=start, version=version, where=conditions, metric=metric)
         answer = find(get_settings(), asked, told=told)
         if count:
@@ -99,7 +99,7 @@ def lines(
     _conclude(answer, count)
 
 
-def _write(answer: Answer, limit: int, style: LinesFormat) -> None:
+def _write(answer: LinesAnswer, limit: int, style: LinesFormat) -> None:
     from sluice.lines.texts import TEXT_LINES, as_text
     from sluice.results import formats
 
@@ -121,7 +121,7 @@ def for_people(batch: pa.RecordBatch) -> Iterator[str]:
         yield printable(f"{row['host']}:{row['src_file']}:{row['src_offset']}  {place}  {row['line']}")
 
 
-def _write_count(answer: Answer, style: LinesFormat) -> None:
+def _write_count(answer: LinesAnswer, style: LinesFormat) -> None:
     lines = answer.count()
     if style is LinesFormat.TEXT:
         sys.stdout.write(f"{lines}\n")
@@ -129,7 +129,7 @@ def _write_count(answer: Answer, style: LinesFormat) -> None:
         write(["lines"], [[lines]], Format(style.value))
 
 
-def _conclude(answer: Answer, count: bool) -> None:
+def _conclude(answer: LinesAnswer, count: bool) -> None:
     """Say what was shown and of what; exit with 1 if lines are gone."""
     sys.stdout.flush()
     result = answer.basis.result

@@ -16,7 +16,7 @@ from sluice.runtime import days
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
-    from sluice.stack.airflow_api import Airflow, Run
+    from sluice.stack.airflow_api import Airflow, DagRun
 
 DAG, RECONCILE = "nightly_batch", "reconcile"
 POLL_SECONDS = 2.0
@@ -102,7 +102,7 @@ def check_airflow(settings: Settings) -> None:
 
 def compute(
     airflow: Airflow, first: dt.date, last: dt.date, wait: bool, say: Callable[[str], None]
-) -> list[Run]:
+) -> list[DagRun]:
     """Start a run for each day, and follow them unless told not to; returns the runs that ended.
 
     The days go in stretches, because a page of Airflow's API has no more runs. Without waiting only the first
@@ -114,7 +114,7 @@ def compute(
     parts = days.stretches(wanted, BACKFILL_DAYS)
     if len(parts) > 1 and not wait:
         raise BadDays(f"{len(wanted)} days are too many without waiting: ask for {days.span(parts[0])} first")
-    ended: list[Run] = []
+    ended: list[DagRun] = []
     for part in parts:
         number = airflow.backfill(DAG, *part, timeout=BUSY_SECONDS)
         say(f"backfill {number} of {DAG}: {days.span(part)}")
@@ -125,7 +125,7 @@ def compute(
 
 def follow(
     airflow: Airflow, number: int, say: Callable[[str], None], pause: float = POLL_SECONDS
-) -> list[Run]:
+) -> list[DagRun]:
     """Say each change of a run's state until all runs have ended; returns them."""
     said: dict[str, str] = {}
     while True:
@@ -139,7 +139,7 @@ def follow(
         time.sleep(pause)
 
 
-def computed(runs: Sequence[Run]) -> list[Run]:
+def computed(runs: Sequence[DagRun]) -> list[DagRun]:
     """The runs that ended well; only these are reconciled."""
     return [run for run in runs if run.state == "success"]
 
@@ -152,7 +152,7 @@ def outcomes(settings: Settings, since: dt.datetime) -> dict[tuple[dt.date, str]
     return reconciled.since(engine(settings), since)
 
 
-def judge(runs: Sequence[Run], found: dict[tuple[dt.date, str], str], say: Callable[[str], None]) -> None:
+def judge(runs: Sequence[DagRun], found: dict[tuple[dt.date, str], str], say: Callable[[str], None]) -> None:
     """Say how the days' comparisons ended. Raises NightFailed for what is not computed, or differs."""
     asked = {run.day for run in runs}
     own = {key: outcome for key, outcome in sorted(found.items()) if key[0] in asked}

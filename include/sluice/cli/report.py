@@ -93,7 +93,7 @@ class MoveReport:
 
 
 @dataclass
-class Report:
+class DemoReport:
     hops: Hops
     tasks: list[TaskReport]
     failures: list[str]  # runs that did not succeed, days that were not published

@@ -11,7 +11,7 @@ import typer
 
 from sluice.cli.asked import BadOption, naming, span
 from sluice.cli.format import Format, printable, write
-from sluice.results.asked import Given, query
+from sluice.results.asked import WrittenQuery, query
 
 if TYPE_CHECKING:
     from sluice.results.query import Query
@@ -145,7 +145,7 @@ def results(
     when = span(since, until)
     options = {"where": where, "top": top, "rollup": rollup, "sort": sort, "limit": limit}
     if layer is Layer.MERGED:
-        given = Given(where or (), top, rollup or (), sort or (), limit)
+        given = WrittenQuery(where or (), top, rollup or (), sort or (), limit)
         with naming(options):
             _merged(query(task, when, version, given), style)
     else:

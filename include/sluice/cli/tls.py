@@ -11,7 +11,7 @@ from sluice.runtime.settings import TLS_DOORS, Settings
 from sluice.transmission.listener import STORE_PASSWORD
 
 if TYPE_CHECKING:
-    from sluice.stack.tls import Shown
+    from sluice.stack.tls import DoorCertificate
 
 
 class NoTls(LookupError):
@@ -49,7 +49,7 @@ def show(
         typer.echo("\n".join(_lines(settings, doors, found)))
 
 
-def _lines(settings: Settings, doors: Collection[str], found: Shown) -> Iterator[str]:
+def _lines(settings: Settings, doors: Collection[str], found: DoorCertificate) -> Iterator[str]:
     from sluice.stack import tls
 
     file, store = tls.folder(settings) / tls.AUTHORITY, tls.folder(settings) / tls.TRUST_STORE

@@ -18,7 +18,7 @@ from sluice.collection.hosts import LOCAL
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import KafkaLogin, Settings
 from sluice.transmission import listener
-from sluice.transmission.listener import Listener
+from sluice.transmission.listener import KafkaListener
 
 #: The file of a collector's version with its user and password, as Java's login takes it.
 LOGIN = "kafka.jaas"
@@ -98,7 +98,7 @@ def listen(settings: Settings, address: str) -> None:
         return
     own = settings.home / "hosts" / LOCAL
     identity, trust = own / certificates.IDENTITY, own / certificates.TRUST
-    wanted = Listener(address, str(identity), str(trust), certificates.checksum(own))
+    wanted = KafkaListener(address, str(identity), str(trust), certificates.checksum(own))
     if wanted != listener.read(settings.home):
         listener.write(settings.home, wanted)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from sluice.collection.bundle import SUMS, Files
-from sluice.collection.ssh import Link, RemoteFailed
+from sluice.collection.ssh import RemoteFailed, SshLink
 
 _CHECK_SECONDS = 120.0  # 40 MB on a slow disk
 
 
-def copied(link: Link, folder: PurePath, files: Files) -> bool:
+def copied(link: SshLink, folder: PurePath, files: Files) -> bool:
     """Copy a folder unless it is there; return whether it was copied.
 
     It gets its name only when its checksums are right, and after its files are on the disk, so that no loss

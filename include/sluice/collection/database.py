@@ -6,7 +6,7 @@ from sluice.collection import enrolment
 from sluice.collection.hosts import LOCAL, is_address, load
 from sluice.runtime.settings import Settings
 from sluice.storage import listener
-from sluice.storage.listener import Listener
+from sluice.storage.listener import DatabaseListener
 
 
 def listen(settings: Settings, without: str = LOCAL) -> None:
@@ -23,7 +23,7 @@ def listen(settings: Settings, without: str = LOCAL) -> None:
     if not clients or "postgres" in settings.external:
         listener.write(settings.home, None)
         return
-    listener.write(settings.home, Listener(there[LOCAL].address, clients))
+    listener.write(settings.home, DatabaseListener(there[LOCAL].address, clients))
 
 
 def from_elsewhere(settings: Settings, certificate: str) -> Settings:

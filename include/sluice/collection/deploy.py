@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sluice.collection import in_kafka, lifecycle, metrics, position, remnants, remote
 from sluice.collection.at_once import by_host
-from sluice.collection.deploy_plan import Change, deployed, plan
+from sluice.collection.deploy_plan import AgentChange, deployed, plan
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL
 from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
@@ -39,7 +39,7 @@ def agent(settings: Settings, name: str) -> Agent:
     raise DeployError(f"no agent {name!r} is deployed; deployed are: {known}")
 
 
-def apply(settings: Settings, log: Log = print) -> list[Change]:
+def apply(settings: Settings, log: Log = print) -> list[AgentChange]:
     """Deploy what the inventory changes, as it is when nobody else deploys or moves; return these changes.
 
     An unchanged agent is neither stopped nor written. The order loses nothing and never has two agents on one
@@ -149,7 +149,7 @@ def forget(settings: Settings, host: str) -> None:
     with locked(settings, wait=True):
         for each in deployed(settings):
             if each.runs_on == host:
-                write(settings, Change(each.name, each.tier, "remove"))
+                write(settings, AgentChange(each.name, each.tier, "remove"))
         for each in remnants.known(settings):
             if each.runs_on == host:
                 remnants.remove(settings, each)
@@ -194,7 +194,7 @@ def wait_drained(settings: Settings, timeout: float = 120.0) -> None:
         time.sleep(_POLL)
 
 
-def _changes(settings: Settings) -> list[Change]:
+def _changes(settings: Settings) -> list[AgentChange]:
     """What is to be done. Raises inventory.InventoryError, and DeployError if a log directory is no good."""
     todo = [change for change in plan(settings) if change.action != "unchanged"]
     _check_directories(settings, todo)
@@ -212,11 +212,11 @@ def _stop_far(settings: Settings, agents: Sequence[Agent], drain_seconds: float,
     by_host([a for a in agents if a.runs_on != LOCAL], stop)
 
 
-def _without(changes: Sequence[Change], left: Iterable[str]) -> list[Change]:
+def _without(changes: Sequence[AgentChange], left: Iterable[str]) -> list[AgentChange]:
     return [change for change in changes if change.agent not in left]
 
 
-def _stop_removed(settings: Settings, changes: Sequence[Change], tier: str, log: Log) -> dict[str, str]:
+def _stop_removed(settings: Settings, changes: Sequence[AgentChange], tier: str, log: Log) -> dict[str, str]:
     """Drain and stop the agents of other hosts that go; returns why others cannot be drained, by name."""
     gone = {change.agent for change in changes if change.rendered is None and change.tier == tier}
     left: dict[str, str] = {}
@@ -235,7 +235,7 @@ def _stop_removed(settings: Settings, changes: Sequence[Change], tier: str, log:
     return left
 
 
-def _tied(changes: Sequence[Change], left: dict[str, str]) -> dict[str, str]:
+def _tied(changes: Sequence[AgentChange], left: dict[str, str]) -> dict[str, str]:
     """The changes that must wait for agents that could not go: those speak TLS to the collectors."""
     names = ", ".join(sorted(left))
     return {
@@ -245,7 +245,7 @@ def _tied(changes: Sequence[Change], left: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _stop_changed(settings: Settings, changes: Sequence[Change], tier: str, log: Log) -> None:
+def _stop_changed(settings: Settings, changes: Sequence[AgentChange], tier: str, log: Log) -> None:
     """Stop this machine's agents that change or go.
 
     One elsewhere that changes goes on until its new version lies beside the old one.
@@ -259,11 +259,13 @@ def _stop_changed(settings: Settings, changes: Sequence[Change], tier: str, log:
         lifecycle.stop(settings, old, log, drain=tier == "edge", must_drain=drop)
 
 
-def _moves(change: Change, old: Agent) -> bool:
+def _moves(change: AgentChange, old: Agent) -> bool:
     return change.rendered is not None and change.rendered.agent.runs_on != old.runs_on
 
 
-def _moving(settings: Settings, changes: Sequence[Change]) -> Iterator[tuple[Change, Rendered, Agent]]:
+def _moving(
+    settings: Settings, changes: Sequence[AgentChange]
+) -> Iterator[tuple[AgentChange, Rendered, Agent]]:
     """The changes that take a collector to another host: with what it is to be there, and as it is now."""
     there = {a.name: a for a in deployed(settings)}
     for change in changes:
@@ -276,7 +278,7 @@ def _stays(old: Agent, error: Exception) -> str:
     return f"{old.name} stays on {old.runs_on}; this is tried again: {error}"
 
 
-def _prepare(settings: Settings, changes: Sequence[Change], log: Log) -> dict[str, str]:
+def _prepare(settings: Settings, changes: Sequence[AgentChange], log: Log) -> dict[str, str]:
     """Copy to new hosts what moves there, while all goes on; returns why collectors must stay, by name.
 
     Raises DeployError if one must stay that would not understand the edges any more.
@@ -292,7 +294,7 @@ def _prepare(settings: Settings, changes: Sequence[Change], log: Log) -> dict[st
     return left
 
 
-def _relocate(settings: Settings, changes: Sequence[Change], log: Log) -> dict[str, str]:
+def _relocate(settings: Settings, changes: Sequence[AgentChange], log: Log) -> dict[str, str]:
     """Take collectors to the hosts where they are to run; returns why others cannot go, by name."""
     left: dict[str, str] = {}
     for change, _, old in _moving(settings, changes):
@@ -303,7 +305,7 @@ def _relocate(settings: Settings, changes: Sequence[Change], log: Log) -> dict[s
     return left
 
 
-def _check_directories(settings: Settings, changes: Sequence[Change]) -> None:
+def _check_directories(settings: Settings, changes: Sequence[AgentChange]) -> None:
     """Check the log directories outside the instance, before anything is touched.
 
     Raises DeployError if one is missing or cannot be read.

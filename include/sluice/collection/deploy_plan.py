@@ -21,7 +21,7 @@ _SIGNS: dict[Action, str] = {"create": "+", "change": "~", "remove": "-", "uncha
 
 
 @dataclass(frozen=True)
-class Change:
+class AgentChange:
     """What is to be done with one agent, and why."""
 
     agent: str
@@ -36,7 +36,7 @@ class Change:
         return self.rendered is not None and self.rendered.agent.runs_on != LOCAL
 
 
-def plan(settings: Settings, path: Path | None = None) -> list[Change]:
+def plan(settings: Settings, path: Path | None = None) -> list[AgentChange]:
     """Compare the inventory (at ``path``, else the instance's) with what is deployed.
 
     Raises inventory.InventoryError before anything else if the inventory cannot be deployed.
@@ -53,11 +53,11 @@ def plan(settings: Settings, path: Path | None = None) -> list[Change]:
         raise inventory.InventoryError(path or inventory.path_of(settings), moved)
     changes = [_compare(settings, each, each.agent.name in there) for each in wanted.values()]
     return changes + [
-        Change(name, agent.tier, "remove") for name, agent in there.items() if name not in wanted
+        AgentChange(name, agent.tier, "remove") for name, agent in there.items() if name not in wanted
     ]
 
 
-def describe(changes: Iterable[Change]) -> str:
+def describe(changes: Iterable[AgentChange]) -> str:
     """A line for each agent, followed by what differs in its files."""
     lines = []
     for change in changes:
@@ -73,12 +73,12 @@ def deployed(settings: Settings) -> list[Agent]:
     return sorted(agents, key=lambda agent: agent.tier)
 
 
-def _compare(settings: Settings, rendered: Rendered, known: bool) -> Change:
+def _compare(settings: Settings, rendered: Rendered, known: bool) -> AgentChange:
     agent = rendered.agent
     if not known:
-        return Change(agent.name, agent.tier, "create", rendered=rendered)
+        return AgentChange(agent.name, agent.tier, "create", rendered=rendered)
     diff = "".join(_diff(folder(settings, agent.name) / name, text) for name, text in rendered.files.items())
-    return Change(agent.name, agent.tier, "change" if diff else "unchanged", diff, rendered)
+    return AgentChange(agent.name, agent.tier, "change" if diff else "unchanged", diff, rendered)
 
 
 def _diff(path: Path, text: str) -> str:

@@ -20,7 +20,7 @@ import asyncssh
 from sluice.collection import broker, certificates, login, machine, release, ssh
 from sluice.collection.errors import EnrolError
 from sluice.collection.hosts import LOCAL, Host, HostsError, load
-from sluice.collection.login import Login
+from sluice.collection.login import SshLogin
 from sluice.runtime.files import write_bytes, write_whole
 from sluice.runtime.settings import Settings
 
@@ -38,7 +38,7 @@ class Enrolled:
     directory: str  # the instance's own, absolute, on the host
     java: str  # the program, absolute
     release: str = ""  # where Sluice is, if it was looked at
-    login: Login | None = None  # what the connection in Airflow says; None if hosts.yaml says it
+    login: SshLogin | None = None  # what the connection in Airflow says; None if hosts.yaml says it
 
 
 def folder(settings: Settings, name: str = "") -> Path:
@@ -101,7 +101,7 @@ def known(settings: Settings, name: str) -> Host:
     return hosts[name]
 
 
-def access(settings: Settings, host: Host) -> Login:
+def access(settings: Settings, host: Host) -> SshLogin:
     """How the host is reached. Raises EnrolError if its connection says it, and it is not enrolled."""
     if host.ssh is not None:
         return login.of_file(host, host.ssh)
@@ -111,13 +111,13 @@ def access(settings: Settings, host: Host) -> Login:
     return recorded
 
 
-def link(settings: Settings, host: Host) -> ssh.Link:
+def link(settings: Settings, host: Host) -> ssh.SshLink:
     """The connection to an enrolled host."""
     found = enrolled(settings, host)
     return ssh.link(_target(settings, host, found.login or access(settings, host), found.host_key))
 
 
-def public_key(settings: Settings, host: Host, given: Login | None = None) -> str:
+def public_key(settings: Settings, host: Host, given: SshLogin | None = None) -> str:
     """The line for the account's ``authorized_keys``; the first call makes the key.
 
     given: what the host's connection says now; by default what it said when the host was enrolled.
@@ -147,7 +147,7 @@ def public_key(settings: Settings, host: Host, given: Login | None = None) -> st
     return key.export_public_key("openssh").decode().strip()
 
 
-def shown_key(host: Host, how: Login) -> tuple[str, str]:
+def shown_key(host: Host, how: SshLogin) -> tuple[str, str]:
     """The key that the host shows, and its fingerprint. Raises EnrolError if the connection names another."""
     wanted = how.host_key
     shown, fingerprint = ssh.host_key(how.address, how.port, login.algorithms(wanted) if wanted else ())
@@ -159,7 +159,7 @@ def shown_key(host: Host, how: Login) -> tuple[str, str]:
     return shown, fingerprint
 
 
-def enrol(settings: Settings, host: Host, fingerprint: str, given: Login | None = None) -> Enrolled:
+def enrol(settings: Settings, host: Host, fingerprint: str, given: SshLogin | None = None) -> Enrolled:
     """Pin the host's key, look at the machine, and make its certificate and, at first, this machine's.
 
     A host with collectors or jobs also gets a password in Kafka, whose broker is to listen to it. given: as
@@ -186,7 +186,7 @@ def enrol(settings: Settings, host: Host, fingerprint: str, given: Login | None 
     return found
 
 
-def take_up(settings: Settings, host: Host, given: Login) -> bool:
+def take_up(settings: Settings, host: Host, given: SshLogin) -> bool:
     """Use what the host's connection says now; returns whether that is something else than before.
 
     It is used only if it leads to the same account of the same machine, which shows the pinned key. Otherwise
@@ -245,7 +245,7 @@ def _record(settings: Settings, host: Host, found: Enrolled) -> None:
     write_whole(folder(settings, host.name) / _ENROLLED, json.dumps(asdict(found), indent=1), 0o600)
 
 
-def _look(settings: Settings, host: Host, how: Login, host_key: str) -> Enrolled:
+def _look(settings: Settings, host: Host, how: SshLogin, host_key: str) -> Enrolled:
     """Check for all that a host needs; raises EnrolError with the remedy."""
     at = ssh.link(_target(settings, host, how, host_key))
     home, java = machine.look(at, release.NEEDED if host.release else ())
@@ -283,7 +283,7 @@ def _before(settings: Settings, name: str) -> Enrolled | None:
     try:
         known = dict(json.loads((folder(settings, name) / _ENROLLED).read_text()))
         said = known.pop("login", None)
-        return Enrolled(**known, login=Login(**said) if said else None)
+        return Enrolled(**known, login=SshLogin(**said) if said else None)
     except (FileNotFoundError, ValueError, TypeError):
         return None
 
@@ -298,10 +298,10 @@ def _issued_to(settings: Settings, name: str) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def _key(settings: Settings, host: Host, how: Login) -> Path:
+def _key(settings: Settings, host: Host, how: SshLogin) -> Path:
     return Path(how.key_file) if how.key_file else folder(settings, host.name) / "key"
 
 
-def _target(settings: Settings, host: Host, how: Login, host_key: str) -> ssh.Target:
+def _target(settings: Settings, host: Host, how: SshLogin, host_key: str) -> ssh.Target:
     key = _key(settings, host, how)
     return ssh.Target(host.name, how.address, how.port, how.user, key, host_key, how.private_key)

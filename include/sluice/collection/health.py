@@ -28,7 +28,7 @@ import sqlalchemy
 from sluice.collection import lifecycle, metrics, remnants, remote
 from sluice.collection.at_once import by_host
 from sluice.collection.hosts import LOCAL
-from sluice.collection.metrics import Metrics
+from sluice.collection.metrics import AgentCounters
 from sluice.collection.render import Agent
 from sluice.collection.ssh import HostUnreachable
 from sluice.runtime.settings import Settings
@@ -147,9 +147,9 @@ def _look(settings: Settings, agent: Agent, previous: Health | None, age: float)
     return judge(agent, now, previous, time.time())
 
 
-def judge(agent: Agent, now: Metrics, previous: Health | None, at: float) -> Health:
+def judge(agent: Agent, now: AgentCounters, previous: Health | None, at: float) -> Health:
     """The rules for one reading, taken at ``at``; pure."""
-    before = Metrics(previous.counters) if previous else Metrics({})
+    before = AgentCounters(previous.counters) if previous else AgentCounters({})
     size = now.channel.get("ChannelSize", 0.0)
     moved = (
         not before.channel
@@ -186,7 +186,7 @@ def report(engine: sqlalchemy.Engine, healths: Iterable[Health]) -> list[str]:
     return lines
 
 
-def _components(agent: Agent, now: Metrics) -> dict[str, str]:
+def _components(agent: Agent, now: AgentCounters) -> dict[str, str]:
     """Flume goes on without a source whose file it cannot read, and counts nothing of it."""
     missing = ", ".join(sorted(part.lower() for part in now.missing))
     if not missing:
@@ -194,7 +194,7 @@ def _components(agent: Agent, now: Metrics) -> dict[str, str]:
     return {"not complete": f"its {missing} does not run: see `sluice logs {agent.process}`"}
 
 
-def _channel(now: Metrics, before: Metrics) -> dict[str, str]:
+def _channel(now: AgentCounters, before: AgentCounters) -> dict[str, str]:
     found = {}
     if now.fill is not None and now.fill >= FULL:
         found["channel"] = f"channel {now.fill:.0f} % full"
@@ -206,7 +206,7 @@ def _channel(now: Metrics, before: Metrics) -> dict[str, str]:
     return found
 
 
-def _sinks(now: Metrics, before: Metrics) -> dict[str, str]:
+def _sinks(now: AgentCounters, before: AgentCounters) -> dict[str, str]:
     found = {}
     for name, sink in now.sinks.items():
         if failures := _grown(sink, before.sinks.get(name, {}), FAILURES):
@@ -214,7 +214,7 @@ def _sinks(now: Metrics, before: Metrics) -> dict[str, str]:
     return found
 
 
-def _source(now: Metrics, before: Metrics) -> dict[str, str]:
+def _source(now: AgentCounters, before: AgentCounters) -> dict[str, str]:
     found = {}
     for name, source in now.counters.items():
         if not name.startswith("SOURCE."):

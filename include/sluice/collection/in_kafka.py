@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sluice.collection import broker, hosts, remnants
-from sluice.collection.deploy_plan import Change, deployed
+from sluice.collection.deploy_plan import AgentChange, deployed
 from sluice.runtime.settings import Settings
 
 Log = Callable[[str], None]
@@ -20,7 +20,7 @@ _failed_at: dict[Path, float] = {}
 _looked_at: dict[Path, float] = {}
 
 
-def make_topics(settings: Settings, changes: Iterable[Change], log: Log) -> None:
+def make_topics(settings: Settings, changes: Iterable[AgentChange], log: Log) -> None:
     """Create the collectors' topic.
 
     A failure is only logged, because without Kafka the lines wait in the collectors' channels.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal, cast, get_args
 
-from sluice.collection.ssh import COMMAND_SECONDS, Link, RemoteFailed
+from sluice.collection.ssh import COMMAND_SECONDS, RemoteFailed, SshLink
 
 State = Literal["alive", "dead", "stopped"]
 
@@ -29,7 +29,7 @@ class Status:
 class Keeper:
     """What keeps one process. folder: where its versions and its state lie on the host."""
 
-    def __init__(self, link: Link, folder: PurePath) -> None:
+    def __init__(self, link: SshLink, folder: PurePath) -> None:
         self._link, self._folder = link, folder
         self._script = str(folder / "current" / "keeper")
 

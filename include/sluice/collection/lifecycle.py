@@ -35,7 +35,7 @@ _REST = {
 }
 
 
-def record(settings: Settings, agent: Agent) -> detached.Record | None:
+def record(settings: Settings, agent: Agent) -> detached.ProcessRecord | None:
     """The process record of an agent on this machine."""
     return detached.read(agent.process, settings.home / "run")
 
@@ -59,7 +59,7 @@ def settled(settings: Settings, agent: Agent) -> bool:
     return alive(settings, agent)
 
 
-def counters(settings: Settings, agent: Agent) -> metrics.Metrics:
+def counters(settings: Settings, agent: Agent) -> metrics.AgentCounters:
     """The agent's counters. Raises MetricsUnreachable; HostUnreachable is one."""
     if agent.runs_on != LOCAL:
         return remote.counters(settings, agent)

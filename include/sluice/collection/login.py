@@ -41,7 +41,7 @@ class LoginError(AgentError):
 
 
 @dataclass(frozen=True)
-class Login:
+class SshLogin:
     """Where and as whom to log in, and with which private key: by default one that is made for the host.
 
     connection: the id of the Airflow connection that says so; empty if hosts.yaml does. host_key: the key
@@ -62,13 +62,13 @@ class Login:
         return f"the connection {self.connection} in Airflow" if self.connection else "hosts.yaml"
 
 
-def of_file(host: Host, ssh: Ssh) -> Login:
+def of_file(host: Host, ssh: Ssh) -> SshLogin:
     """As hosts.yaml says."""
     key_file = str(ssh.key_file.expanduser()) if ssh.key_file else ""
-    return Login(host.address, ssh.port, ssh.user, key_file)
+    return SshLogin(host.address, ssh.port, ssh.user, key_file)
 
 
-def of_connection(settings: Settings, host: Host, fields: Mapping[str, Any]) -> Login:
+def of_connection(settings: Settings, host: Host, fields: Mapping[str, Any]) -> SshLogin:
     """As the host's connection says.
 
     fields: by their names in Airflow's JSON; ``extra`` may be JSON text. Raises LoginError with everything
@@ -85,7 +85,9 @@ def of_connection(settings: Settings, host: Host, fields: Mapping[str, Any]) -> 
         raise LoginError(f"host {host.name}: connection {host.connection}: " + "; ".join(problems))
     key_file = str(Path(extra["key_file"]).expanduser()) if "key_file" in extra else ""
     private_key = extra.get("private_key", "")
-    return Login(address, account.port, account.user, key_file, private_key, host_key, host.connection or "")
+    return SshLogin(
+        address, account.port, account.user, key_file, private_key, host_key, host.connection or ""
+    )
 
 
 def algorithms(host_key: str) -> list[str]:

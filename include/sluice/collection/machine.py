@@ -16,7 +16,7 @@ LEAST_MIB = 2_048  # the jars, three versions' logs, and the disk that a file ch
 NEEDED = ("flock", "setsid", "sha256sum", "grep", "awk")
 
 
-def look(at: ssh.Link, more: Iterable[str] = ()) -> tuple[PurePath, str]:
+def look(at: ssh.SshLink, more: Iterable[str] = ()) -> tuple[PurePath, str]:
     """Check for programs, Java, space and what SSH allows; returns the account's home and the java.
 
     more: further programs that it needs. Raises EnrolError with the remedy, HostUnreachable, RemoteFailed.
@@ -40,7 +40,7 @@ def look(at: ssh.Link, more: Iterable[str] = ()) -> tuple[PurePath, str]:
     return home, java
 
 
-def _check_ssh(where: str, at: ssh.Link, home: PurePath) -> None:
+def _check_ssh(where: str, at: ssh.SshLink, home: PurePath) -> None:
     """A key or a server may allow commands, and neither files nor ports."""
     try:
         at.sizes(home)

@@ -30,7 +30,7 @@ class MetricsUnreachable(ConnectionError):
 
 
 @dataclass(frozen=True)
-class Metrics:
+class AgentCounters:
     """One reading of an agent's counters.
 
     ``counters``: {"CHANNEL.buffer": {"ChannelSize": 0.0, ...}, "SINK.to_0": {...}, ...}.
@@ -94,7 +94,7 @@ class Metrics:
         return channel.get("EventTakeSuccessCount", 0) >= channel.get("EventPutSuccessCount", 0)
 
 
-def read(port: int, host: str = "127.0.0.1") -> Metrics:
+def read(port: int, host: str = "127.0.0.1") -> AgentCounters:
     """Ask the agent once. Raises MetricsUnreachable."""
     url = f"http://{host}:{port}/metrics"
     try:
@@ -105,16 +105,16 @@ def read(port: int, host: str = "127.0.0.1") -> Metrics:
     return parse(body, url)
 
 
-def parse(answer: bytes, where: str) -> Metrics:
+def parse(answer: bytes, where: str) -> AgentCounters:
     """The reading in an agent's answer. Raises MetricsUnreachable if it is none, whatever it is."""
     try:
         data: dict[str, dict[str, Any]] = json.loads(answer)
-        return Metrics({name: _numbers(values) for name, values in data.items()})
+        return AgentCounters({name: _numbers(values) for name, values in data.items()})
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise MetricsUnreachable(f"no metrics at {where}: {error}") from error
 
 
-def drain(counters: Callable[[], Metrics], seconds: float) -> bool:
+def drain(counters: Callable[[], AgentCounters], seconds: float) -> bool:
     """Wait until a channel whose input is held is empty and has taken nothing more for a while."""
     deadline = time.monotonic() + seconds
     still, before = 0, -1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sluice.collection import inventory, lifecycle, placed, records, relocation, remnants
 from sluice.collection.at_once import by_host
-from sluice.collection.deploy_plan import Change, deployed
+from sluice.collection.deploy_plan import AgentChange, deployed
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import PLACED
 from sluice.collection.inventory import Inventory
@@ -34,7 +34,7 @@ def move(settings: Settings, collector: str, to_host: str, log: Log = print) -> 
         found = inventory.load(settings, placement={**placed.read(settings), **place})
         _check(settings, found, collector)
         rendered = render(found, settings)[collector]
-        change = Change(collector, "collector", "change", rendered=rendered)
+        change = AgentChange(collector, "collector", "change", rendered=rendered)
         old = next((agent for agent in deployed(settings) if agent.name == collector), None)
         if old is None:  # the deployment creates it there
             placed.update(settings, place)

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from pathlib import PurePath
 
 from sluice.collection.pattern import Pattern
-from sluice.collection.ssh import Link, RemoteFailed
+from sluice.collection.ssh import RemoteFailed, SshLink
 
 _HOW = "docs/hosts.md says how"
 
 
-def check(link: Link, front_end: str, patterns: Iterable[Pattern]) -> int:
+def check(link: SshLink, front_end: str, patterns: Iterable[Pattern]) -> int:
     """Open each file that matches; returns how many there are.
 
     Raises RemoteFailed, which names a file and the remedy, and HostUnreachable.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from sluice.collection.deploy_plan import Change
+from sluice.collection.deploy_plan import AgentChange
 from sluice.collection.render import folder
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings, make_secret
@@ -23,7 +23,7 @@ class DeployBusy(DeployError):
     """Another deployment, or the supervision, holds this instance."""
 
 
-def write(settings: Settings, change: Change) -> None:
+def write(settings: Settings, change: AgentChange) -> None:
     """Put the agent's files in place, or remove its configuration if it goes.
 
     The position and the channel of an agent that goes stay, in case it comes back.

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from sluice.collection.errors import AgentError
-from sluice.collection.ssh import Link, RemoteFailed
+from sluice.collection.ssh import RemoteFailed, SshLink
 
 PYTHON = ".venv/bin/python"
 #: What else than the programs of every agent's host is needed to compare.
@@ -32,7 +32,7 @@ class ReleaseError(AgentError):
     """Jobs cannot run on a host, because Sluice is not there as it must be."""
 
 
-def check(link: Link, release: str, root: Path) -> None:
+def check(link: SshLink, release: str, root: Path) -> None:
     """Compare the host's release and its packages with the platform's, which is in `root`.
 
     Raises ReleaseError, HostUnreachable, RemoteFailed.
@@ -51,13 +51,13 @@ def check(link: Link, release: str, root: Path) -> None:
         )
 
 
-def check_runs(link: Link, release: str, root: Path) -> None:
+def check_runs(link: SshLink, release: str, root: Path) -> None:
     """Check also that its Python has all that a job imports."""
     check(link, release, root)
     _python(link, release, _IMPORTS)
 
 
-def _python(link: Link, release: str, code: str) -> str:
+def _python(link: SshLink, release: str, code: str) -> str:
     """What the host's Python prints. Raises ReleaseError if it cannot run the code."""
     script = f'cd "$1" && exec {PYTHON} -c "$2"'
     try:

@@ -17,7 +17,7 @@ from here, or goes here, stops before it starts. After a crash in between, the s
 from __future__ import annotations
 
 from sluice.collection import lifecycle, records, remnants, remote
-from sluice.collection.deploy_plan import Change
+from sluice.collection.deploy_plan import AgentChange
 from sluice.collection.hosts import LOCAL
 from sluice.collection.lifecycle import Log
 from sluice.collection.render import AGENT_FILE, Agent, Rendered, folder
@@ -37,7 +37,7 @@ def speaks_tls(settings: Settings, collector: Agent) -> bool:
     return ".hold = " in (folder(settings, collector.name) / "agent.properties").read_text()
 
 
-def relocate(settings: Settings, old: Agent, change: Change, log: Log) -> None:
+def relocate(settings: Settings, old: Agent, change: AgentChange, log: Log) -> None:
     """Record a collector at the host of the change. Between two other hosts it runs there then.
 
     What the old host still has is then to be drained (`remnants`). Raises HostUnreachable and AgentError: the

@@ -19,9 +19,9 @@ from sluice.collection.bundle import Bundle, bundle
 from sluice.collection.copying import copied
 from sluice.collection.errors import AgentError
 from sluice.collection.keeper import Keeper, Status
-from sluice.collection.metrics import Metrics, MetricsUnreachable
+from sluice.collection.metrics import AgentCounters, MetricsUnreachable
 from sluice.collection.render import Agent, addresses_file, place
-from sluice.collection.ssh import Link, RemoteFailed
+from sluice.collection.ssh import RemoteFailed, SshLink
 from sluice.runtime.settings import Settings
 
 STOP_SECONDS = 20
@@ -113,7 +113,7 @@ def stop(settings: Settings, agent: Agent, drain_seconds: float, log: Log, must_
     return drained
 
 
-def counters(settings: Settings, agent: Agent) -> Metrics:
+def counters(settings: Settings, agent: Agent) -> AgentCounters:
     """The agent's counters. Raises MetricsUnreachable if only the agent does not answer.
 
     Any user of the host may listen where the agent does not, and would be believed.
@@ -152,7 +152,7 @@ def log_tail(settings: Settings, agent: Agent, name: str = "", size: int = 256 <
 class RemoteFile:
     """A log file on another host; it can be opened as a `Path` can, to be read from its beginning."""
 
-    link: Link
+    link: SshLink
     path: PurePath
 
     def open(self, _mode: Literal["rb"]) -> io.BufferedReader:
@@ -160,7 +160,7 @@ class RemoteFile:
 
 
 class _Reader(io.RawIOBase):
-    def __init__(self, link: Link, path: PurePath) -> None:
+    def __init__(self, link: SshLink, path: PurePath) -> None:
         self._link, self._path, self._at = link, path, 0
 
     def readable(self) -> bool:
@@ -235,5 +235,5 @@ def _bundle(settings: Settings, agent: Agent, texts: Mapping[str, str] | None = 
     return bundle(settings, agent, enrolment.enrolled(settings, host), texts)
 
 
-def _link(settings: Settings, agent: Agent) -> Link:
+def _link(settings: Settings, agent: Agent) -> SshLink:
     return enrolment.link(settings, enrolment.known(settings, agent.runs_on))

@@ -101,7 +101,7 @@ def folder(settings: Settings, name: str) -> Path:
 
 
 @dataclass(frozen=True)
-class Place:
+class AgentFiles:
     """Where an agent's files lie on its host."""
 
     home: PurePath  # names of log files below it are relative; its folder `logs` has the agent's log
@@ -110,14 +110,14 @@ class Place:
     certificates: PurePath
 
 
-def place(settings: Settings, name: str, runs_on: str = LOCAL) -> Place:
+def place(settings: Settings, name: str, runs_on: str = LOCAL) -> AgentFiles:
     """Where the files of the agent of that name lie. On another host all is in the agent's own folder."""
     if runs_on == LOCAL:
         secrets = settings.home / "secrets" / "identity"
-        return Place(settings.home, folder(settings, name), secrets, enrolment.folder(settings, LOCAL))
+        return AgentFiles(settings.home, folder(settings, name), secrets, enrolment.folder(settings, LOCAL))
     agent = PurePath(_enrolled(settings, runs_on).directory) / "agents" / name
     state = agent / "state"
-    return Place(state, state, agent / "current" / "identity.key", agent / "current")
+    return AgentFiles(state, state, agent / "current" / "identity.key", agent / "current")
 
 
 def addresses_file(settings: Settings, agent: Agent) -> PurePath:

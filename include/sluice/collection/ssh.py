@@ -74,7 +74,7 @@ class Target:
         return f"host {self.name} ({self.user}@{self.address}:{self.port})"
 
 
-class Link:
+class SshLink:
     """The connection to one host, made when it is needed and made again when it broke."""
 
     def __init__(self, target: Target) -> None:
@@ -276,13 +276,13 @@ class Link:
 
 
 _guard = threading.Lock()
-_links: dict[tuple[int, Target], Link] = {}  # by process, because a fork takes no threads along
+_links: dict[tuple[int, Target], SshLink] = {}  # by process, because a fork takes no threads along
 
 
-def link(target: Target) -> Link:
+def link(target: Target) -> SshLink:
     """The process's one link to that target."""
     with _guard:
-        return _links.setdefault((os.getpid(), target), Link(target))
+        return _links.setdefault((os.getpid(), target), SshLink(target))
 
 
 def host_key(address: str, port: int, algorithms: Sequence[str] = ()) -> tuple[str, str]:

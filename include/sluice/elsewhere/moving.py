@@ -33,7 +33,7 @@ class NoSuchPlace(ValueError):
 
 
 @dataclass(frozen=True)
-class Seen:
+class RunningMember:
     """A member that is seen to run: on which host, and the number of the job's process there."""
 
     host: str
@@ -74,7 +74,7 @@ def _wait(settings: Settings, unit: str, to_host: str) -> None:
         time.sleep(_POLL)
 
 
-def seen(settings: Settings, member: str) -> Seen | None:
+def seen(settings: Settings, member: str) -> RunningMember | None:
     """The member, if it is seen to run. None also if its host does not answer.
 
     By its name in `runtime.successor` the successor of a member is seen.
@@ -84,9 +84,9 @@ def seen(settings: Settings, member: str) -> Seen | None:
         return None
     host = places.host_of(record)
     if host == LOCAL:
-        return Seen(host, record.pid)
+        return RunningMember(host, record.pid)
     said = state.read(settings, member, record.pid)
-    return Seen(host, said.pid) if said is not None and said.state == "alive" else None
+    return RunningMember(host, said.pid) if said is not None and said.state == "alive" else None
 
 
 def arrived(settings: Settings, member: str, host: str) -> bool:

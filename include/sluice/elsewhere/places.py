@@ -13,7 +13,7 @@ from pathlib import Path
 from sluice.collection import hosts, placed
 from sluice.collection.hosts import LOCAL, Host, Role
 from sluice.runtime import detached
-from sluice.runtime.detached import Record
+from sluice.runtime.detached import ProcessRecord
 from sluice.runtime.settings import Settings
 from sluice.stack.jobs import SPEED_LAYER
 
@@ -74,7 +74,7 @@ def runs_on(settings: Settings, member: str) -> str | None:
     return None if record is None else host_of(record)
 
 
-def host_of(record: Record) -> str:
+def host_of(record: ProcessRecord) -> str:
     """The host of the job that a process is, or stands for."""
     script, *arguments = record.argv[1:] or [""]
     return arguments[1] if script.endswith(str(_SHADOW)) else LOCAL

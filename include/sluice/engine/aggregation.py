@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.engine.groups import Groups
-from sluice.engine.outcomes import Outcome
+from sluice.engine.outcomes import TaskOutcome
 from sluice.engine.plan import TaskPlan
 from sluice.engine.schema import partials_schema
 from sluice.metrics import Batch
@@ -28,7 +28,7 @@ class Grouping:
     groups: Groups
     period_start: pa.Array
     key: pa.Array
-    outcome: Outcome | None = None  # None: where tuples are aggregated, whose source has noted it
+    outcome: TaskOutcome | None = None  # None: where tuples are aggregated, whose source has noted it
 
 
 @dataclass

@@ -21,16 +21,16 @@ import pyarrow.compute as pc
 
 from sluice.engine.aggregation import Grouping, Shared, aggregate
 from sluice.engine.cut import COMPILED_LINES
-from sluice.engine.extract import Lines, numbers, passing
+from sluice.engine.extract import BatchLines, numbers, passing
 from sluice.engine.groups import Coded, Groups, code, group
-from sluice.engine.outcomes import ABSENT, FILTERED, LONG, Outcome, outcome
+from sluice.engine.outcomes import ABSENT, FILTERED, LONG, TaskOutcome, outcome
 from sluice.engine.parse import dead_reason, event_time, refused
 from sluice.engine.plan import EnginePlan, Range, Selection, TaskPlan, inside
 from sluice.engine.rowkey import escape_column
 from sluice.engine.schema import partials_schema
 from sluice.engine.selector import Selector
 from sluice.engine.set_aside import CAUGHT, Failures, Version, reason, series_a_period
-from sluice.engine.skips import Outcomes, Places
+from sluice.engine.skips import OutcomeCollector, Places
 from sluice.engine.spent import AT_SOURCE, Spent
 from sluice.engine.tuples import Tuples
 from sluice.metrics import Batch, Numbers, Texts
@@ -43,7 +43,7 @@ Done = TypeVar("Done")
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedLines:
     """What became of a batch of unique lines."""
 
     partials: pa.Table  # PARTIALS
@@ -62,7 +62,7 @@ def count(
     *,
     routed: Collection[Version] = frozenset(),
     source: int = 0,
-) -> Counted:
+) -> CountedLines:
     """Count unique RECORDS: each line is either counted (event_ms says when) or has a reason.
 
     No task counts a dead line: it is forged or unreadable, too long, or has no time. Of the others, each
@@ -72,7 +72,7 @@ def count(
     """
     pass_, event_ms, dead, _ = _begin(records, plan, routed, source)
     table, failed = pass_.run()
-    return Counted(
+    return CountedLines(
         table,
         event_ms,
         dead,
@@ -85,7 +85,7 @@ def count(
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenLines:
     """The lines of a batch that one task version counts, and as what."""
 
     rows: Ints  # their numbers in the batch
@@ -94,7 +94,7 @@ class Chosen:
     measured: Bools | None  # which have a measure; None: the task has none
 
 
-def chosen(records: pa.RecordBatch, plan: EnginePlan) -> Chosen:
+def chosen(records: pa.RecordBatch, plan: EnginePlan) -> ChosenLines:
     """Which of these RECORDS the plan's only task counts; `count` adds up just these.
 
     Raises what `count` would set the task aside for.
@@ -134,7 +134,7 @@ def _begin(
     )
     partition, offset = (np.asarray(records.column(name))[where] for name in ("partition", "offset"))
     places = Places(kept, partition, offset, place)
-    lines = Lines(kept, plan.fields, plan.topic)
+    lines = BatchLines(kept, plan.fields, plan.topic)
     pass_ = _Pass(lines, plan, event_ms[where], places, routed=routed, source=source)
     return pass_, event_ms, dead, alive
 
@@ -144,7 +144,7 @@ class _Pass:
 
     def __init__(
         self,
-        lines: Lines,
+        lines: BatchLines,
         plan: EnginePlan,
         event_ms: Ints,
         places: Places,
@@ -157,7 +157,7 @@ class _Pass:
         self._lines, self._plan, self._event_ms = lines, plan, event_ms
         self._places = places
         self._routed, self._source = routed, source
-        self.outcomes = Outcomes(lines, plan, event_ms, places)
+        self.outcomes = OutcomeCollector(lines, plan, event_ms, places)
         self._ranges: dict[tuple[Range, ...], Bools | None] = {}
         self._flags: dict[tuple[Selection, bool], Bytes | None] = {}
         self._periods: dict[Period, tuple[Coded, Ints]] = {}
@@ -185,16 +185,16 @@ class _Pass:
             tables += [table for table in done if table is not None]
         return pa.concat_tables([partials_schema().empty_table(), *tables]), self._failed
 
-    def choose(self, task: TaskPlan) -> Chosen:
+    def choose(self, task: TaskPlan) -> ChosenLines:
         """The lines that the task counts; rows are numbers of this pass's lines."""
         if not len(self._event_ms):
             none = np.empty(0, np.int64)
-            return Chosen(none, pa.array(none), pa.array([], pa.string()), none.astype(bool))
+            return ChosenLines(none, pa.array(none), pa.array([], pa.string()), none.astype(bool))
         grouping = self._group(task)
         rows = np.arange(len(self._event_ms)) if grouping.rows is None else grouping.rows.copy()
         measured = None if task.measure is None else self._batch(grouping, task).measured.present[rows]
         own = pa.array(grouping.groups.numbers)
-        return Chosen(rows, grouping.period_start.take(own), grouping.key.take(own), measured)
+        return ChosenLines(rows, grouping.period_start.take(own), grouping.key.take(own), measured)
 
     def _guarded(self, work: Callable[[TaskPlan], Done], task: TaskPlan) -> Done | None:
         """One task's part of the work; None if it failed, which is noted."""
@@ -245,7 +245,7 @@ class _Pass:
 
     def _select(
         self, task: TaskPlan, mask: Bools | None, period: Coded
-    ) -> tuple[Ints | None, Groups, Outcome]:
+    ) -> tuple[Ints | None, Groups, TaskOutcome]:
         """The lines that the task counts (None: all), their groups by period and dimensions, and the rest."""
         selections = [(s, False) for s in task.where] + [(s, True) for s in task.dimensions]
         tables = [(s.extract, table) for s, own in selections if (table := self._flagged(s, own)) is not None]

@@ -30,7 +30,7 @@ _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 @dataclass(frozen=True)
-class Values:
+class ExtractedValues:
     """One extracted value per line: `codes[i]` indexes `distinct`.
 
     The code `len(distinct)` says that the line has no value.
@@ -60,7 +60,7 @@ def text(lines: pa.Array) -> pa.Array:
         return pc.replace_with_mask(lines, pa.array(mask), repaired).cast(pa.string())
 
 
-class Lines:
+class BatchLines:
     """The lines of one batch, and what was cut out of them so far."""
 
     def __init__(self, lines: pa.Array, fields: Mapping[str, Sequence[int]], topic: TopicSpec) -> None:
@@ -70,7 +70,7 @@ class Lines:
         self._topic = topic
         self._split: dict[str, Fields] = {}
         self._named = NamedFields(self.text, topic)
-        self._values: dict[Extract, Values] = {}
+        self._values: dict[Extract, ExtractedValues] = {}
 
     @property
     def is_json(self) -> bool:
@@ -81,32 +81,32 @@ class Lines:
         """Which lines are of the topic's format; None if all of them are that have a time."""
         return self._named.of_format()
 
-    def values(self, extract: Extract) -> Values:
+    def values(self, extract: Extract) -> ExtractedValues:
         found = self._values.get(extract)
         if found is None:
             found = self._values[extract] = self._extract(extract)
         return found
 
-    def _extract(self, extract: Extract) -> Values:
+    def _extract(self, extract: Extract) -> ExtractedValues:
         extract = resolved(extract, self._topic)
         if extract.delimiter is None and extract.field is None:
-            return Values(*encode(_match(self.text, extract)))
+            return ExtractedValues(*encode(_match(self.text, extract)))
         if extract.regex is not None:
             # First by delimiter or name, then by regex: the pattern meets each distinct field once.
             fields = self.values(extract.model_copy(update={"regex": None, "group": None}))
-            matched = Values(*encode(_match(fields.distinct, extract)))
+            matched = ExtractedValues(*encode(_match(fields.distinct, extract)))
             codes = np.append(matched.codes, np.int32(len(matched.distinct)))
-            return Values(codes[fields.codes], matched.distinct)
+            return ExtractedValues(codes[fields.codes], matched.distinct)
         if extract.field is not None:
-            return Values(*self._named.column(extract.field))
+            return ExtractedValues(*self._named.column(extract.field))
         return self._field(extract.delimiter or "", extract.index or 0)
 
-    def _field(self, delimiter: str, index: int) -> Values:
+    def _field(self, delimiter: str, index: int) -> ExtractedValues:
         """The field at that index; lines with fewer fields have nothing."""
         if delimiter not in self._split or index not in self._split[delimiter].indexes:
             indexes = sorted({*self._fields.get(delimiter, ()), index})
             self._split[delimiter] = cut(self.text, delimiter, indexes)
-        return Values(*self._split[delimiter].column(index))
+        return ExtractedValues(*self._split[delimiter].column(index))
 
 
 def _match(column: pa.Array, extract: Extract) -> pa.Array:
@@ -114,7 +114,7 @@ def _match(column: pa.Array, extract: Extract) -> pa.Array:
     return strings.str.extract(extract.regex or "", extract.capture).to_arrow().cast(pa.string())
 
 
-def passing(values: Values, filter_: Filter | None) -> Bools:
+def passing(values: ExtractedValues, filter_: Filter | None) -> Bools:
     """Whether each distinct value passes; the last entry, "nothing extracted", never does."""
     if filter_ is None:
         passed = np.ones(len(values.distinct), bool)
@@ -129,7 +129,7 @@ def passing(values: Values, filter_: Filter | None) -> Bools:
     return np.append(passed, False)
 
 
-def numbers(values: Values) -> Numbers:
+def numbers(values: ExtractedValues) -> Numbers:
     """Each line's value as a number; NaN if it has none."""
     numeric = pc.match_substring_regex(values.distinct, _NUMBER)
     parsed = pl.Series(pl.from_arrow(pc.if_else(numeric, values.distinct, None))).cast(

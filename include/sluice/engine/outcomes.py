@@ -67,7 +67,7 @@ Sampled = frozenset[tuple[int, int, str, int]]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """What a task did with the lines of a pass: `flags[d, f]` lines of day code d have the flags f."""
 
     flags: Ints
@@ -75,12 +75,12 @@ class Outcome:
     long: Ints  # the first too long ones
 
 
-def outcome(flags: Bytes, inside: Bools, days: Ints, count: int) -> Outcome:
+def outcome(flags: Bytes, inside: Bools, days: Ints, count: int) -> TaskOutcome:
     """The outcome of lines, each with its flags, if it is inside the task's ranges, and its day's code."""
     found = np.bincount(days[inside] * FLAGS + flags[inside], minlength=count * FLAGS)
     unmatched = inside & (flags & (FILTERED | ABSENT) == ABSENT)
     long = inside & (flags == LONG)
-    return Outcome(
+    return TaskOutcome(
         found.reshape(count, FLAGS),
         np.flatnonzero(unmatched)[:LOOKED_AT],
         np.flatnonzero(long)[:LOOKED_AT],
@@ -88,7 +88,7 @@ def outcome(flags: Bytes, inside: Bools, days: Ints, count: int) -> Outcome:
 
 
 def tallies(found: Sequence[tuple[tuple[int, int], Ints]], days: Ints) -> pa.Table:
-    """TALLIES of task versions; `found`: the `Outcome.flags` of each; `days`: the day of each code."""
+    """TALLIES of task versions; `found`: the `TaskOutcome.flags` of each; `days`: the day of each code."""
     if not found or not len(days):
         return TALLIES.empty_table()
     flags = np.stack([each for _, each in found]).reshape(-1, FLAGS)

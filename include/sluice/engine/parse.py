@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine.cut import COMPILED_LINES, raw, stretches
-from sluice.engine.extract import Lines, text
+from sluice.engine.extract import BatchLines, text
 from sluice.engine.times import HOURS, MONTHS, SIXTY, instants, read_times
 from sluice.runtime.arrays import Bools, Bytes, Ints
 from sluice.runtime.settings import Limits
@@ -34,7 +34,7 @@ def event_time(line: pa.Array, topic: TopicSpec) -> tuple[Ints, Bools]:
     time = topic.time
     if time is None or time.extract is None:
         return bracketed(line)
-    values = Lines(line, {}, topic).values(time.extract)
+    values = BatchLines(line, {}, topic).values(time.extract)
     ms, valid = read_times(values.distinct, time)
     return np.append(ms, 0)[values.codes], np.append(valid, False)[values.codes]
 

@@ -27,7 +27,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SCALAR = re.compile(r"-?[0-9][0-9.eE+-]*|true|false")
 
 
-class Place(NamedTuple):
+class FieldSpan(NamedTuple):
     """A named field and where it stands: [begin, end)."""
 
     begin: int
@@ -35,27 +35,27 @@ class Place(NamedTuple):
     field: str
 
 
-class Piece(NamedTuple):
+class LineStretch(NamedTuple):
     """A stretch of a line that a person can point at: [begin, end)."""
 
     begin: int
     end: int
 
 
-def places(text: str, topic: TopicSpec) -> list[Place]:
+def places(text: str, topic: TopicSpec) -> list[FieldSpan]:
     """The named fields of a line, from left to right; none where the line is not of the topic's format."""
     if len(text) > MOST_CHARACTERS:
         return []
     if topic.format == "json":
         try:
-            return [each for each in _members(text, _skip(text, 0), ()) if isinstance(each, Place)]
+            return [each for each in _members(text, _skip(text, 0), ()) if isinstance(each, FieldSpan)]
         except _NotJson:
             return []
     found = _of_access_log(text) if topic.format == "combined" else _columns(text, topic)
     return sorted(each for each in found if each.begin < each.end)
 
 
-def pieces(text: str, topic: TopicSpec) -> list[Piece]:
+def pieces(text: str, topic: TopicSpec) -> list[LineStretch]:
     """The stretches of a line that a person can point at, from left to right; they do not overlap.
 
     No piece crosses the edge of a named field. In JSON all of them lie in values.
@@ -69,12 +69,12 @@ def pieces(text: str, topic: TopicSpec) -> list[Piece]:
         stretches = [*itertools.pairwise(edges)]
     made = []
     for begin, end in stretches:
-        cut = [Piece(m.start(), m.end()) for m in _PIECE.finditer(text, begin, end)]
-        made += cut or ([Piece(begin, end)] if begin in inside and begin < end else [])
+        cut = [LineStretch(m.start(), m.end()) for m in _PIECE.finditer(text, begin, end)]
+        made += cut or ([LineStretch(begin, end)] if begin in inside and begin < end else [])
     return made
 
 
-def _of_access_log(text: str) -> Iterator[Place]:
+def _of_access_log(text: str) -> Iterator[FieldSpan]:
     line = _COMBINED.match(text)
     if line is None:
         return
@@ -82,15 +82,15 @@ def _of_access_log(text: str) -> Iterator[Place]:
     request = _REQUESTED.match(line["request"])
     for field in COMBINED_FIELDS:
         if field in line.re.groupindex:
-            yield Place(*line.span(field), field)
+            yield FieldSpan(*line.span(field), field)
         elif request is not None and request[field] is not None:
-            yield Place(begin + request.start(field), begin + request.end(field), field)
+            yield FieldSpan(begin + request.start(field), begin + request.end(field), field)
 
 
-def _columns(text: str, topic: TopicSpec) -> Iterator[Place]:
+def _columns(text: str, topic: TopicSpec) -> Iterator[FieldSpan]:
     delimiter, begin = topic.delimiter or "", 0
     for name, value in zip(topic.columns, text.split(delimiter), strict=False):
-        yield Place(begin, begin + len(value), name)
+        yield FieldSpan(begin, begin + len(value), name)
         begin += len(value) + len(delimiter)
 
 
@@ -98,7 +98,7 @@ class _NotJson(ValueError):
     pass
 
 
-def _members(text: str, at: int, path: tuple[str, ...]) -> Iterator[Place | int]:
+def _members(text: str, at: int, path: tuple[str, ...]) -> Iterator[FieldSpan | int]:
     """The places of a JSON value that begins at `at`; last, where the value ends."""
     if len(path) > _DEEPEST:
         raise _NotJson
@@ -107,7 +107,7 @@ def _members(text: str, at: int, path: tuple[str, ...]) -> Iterator[Place | int]
     elif match := _STRING.match(text, at) or _SCALAR.match(text, at):
         quoted = match[0].startswith('"')
         if path and (field := _field(path)):
-            yield Place(match.start() + quoted, match.end() - quoted, field)
+            yield FieldSpan(match.start() + quoted, match.end() - quoted, field)
         yield match.end()
     elif text.startswith("null", at):
         yield at + len("null")
@@ -115,7 +115,7 @@ def _members(text: str, at: int, path: tuple[str, ...]) -> Iterator[Place | int]
         raise _NotJson
 
 
-def _container(text: str, at: int, path: tuple[str, ...]) -> Iterator[Place | int]:
+def _container(text: str, at: int, path: tuple[str, ...]) -> Iterator[FieldSpan | int]:
     named, number = text[at] == "{", 0
     close = "}" if named else "]"
     at = _skip(text, at + 1)
@@ -132,7 +132,7 @@ def _container(text: str, at: int, path: tuple[str, ...]) -> Iterator[Place | in
             at = _skip(text, match.end())
             at = _skip(text, _past(text, at, ":"))
         for found in _members(text, at, (*path, key)):
-            if isinstance(found, Place):
+            if isinstance(found, FieldSpan):
                 yield found
             else:
                 at = _skip(text, found)

@@ -51,7 +51,7 @@ class StepPreview:
 
 
 @dataclass(frozen=True)
-class Row:
+class PreviewRow:
     """A result on the lines: the period's start in ms, the series, and a text by metric."""
 
     period_start: int
@@ -65,7 +65,7 @@ class Preview:
 
     lines: tuple[LineTrial, ...]
     steps: tuple[StepPreview, ...]
-    rows: tuple[Row, ...]  # the first of them: newest periods first, then the most lines
+    rows: tuple[PreviewRow, ...]  # the first of them: newest periods first, then the most lines
     more_rows: int
     error: str | None  # why the task would be set aside
 
@@ -137,7 +137,7 @@ def _summed(name: str, pointer: str, met: Counter[tuple[str | None, Fate]]) -> S
 
 def _rows(
     spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Limits
-) -> tuple[list[Row], str | None]:
+) -> tuple[list[PreviewRow], str | None]:
     table, error = first_results(spec, topic, lines, limits)
     found: dict[tuple[int, str], dict[str, str]] = {}
     for each in table.select(["period_start", "key", "metric", "text"]).to_pylist():
@@ -145,7 +145,9 @@ def _rows(
     ordered = sorted(found, key=lambda at: (-at[0], -float(found[at].get("count", "0")), at[1]))
     size = len(spec.dimensions)
     rows = [
-        Row(start, tuple(series_values(key, size)), tuple(found[start, key].get(m) for m in spec.metrics))
+        PreviewRow(
+            start, tuple(series_values(key, size)), tuple(found[start, key].get(m) for m in spec.metrics)
+        )
         for start, key in ordered
     ]
     return rows, error

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sluice.engine.extract import Values
+from sluice.engine.extract import ExtractedValues
 from sluice.engine.groups import LIMIT, Coded, Groups, decode, dense
-from sluice.engine.outcomes import FLAGS, LOOKED_AT, Outcome
+from sluice.engine.outcomes import FLAGS, LOOKED_AT, TaskOutcome
 from sluice.runtime.arrays import Bools, Bytes, Ints
 from sluice.tasks.extract import Extract
 
@@ -33,7 +33,7 @@ class Selector:
         self._row: dict[Extract, int] = {}
         self._rows, self._combined = np.empty(lines, np.int64), np.empty(lines, np.int64)
 
-    def column(self, extract: Extract, values: Values) -> int:
+    def column(self, extract: Extract, values: ExtractedValues) -> int:
         """The number of the column that has these values."""
         found = self._row.get(extract)
         if found is None:
@@ -48,7 +48,7 @@ class Selector:
         period: Coded,
         columns: Sequence[tuple[int, int]],
         days: Coded,
-    ) -> tuple[Ints | None, Groups, Outcome] | None:
+    ) -> tuple[Ints | None, Groups, TaskOutcome] | None:
         """The lines that a task counts (None: all), their groups, and what became of the other lines.
 
         Lines and groups are valid until the next call. `filters`: a column and the flags of its codes;
@@ -89,7 +89,7 @@ class Selector:
             numbers, kept = dense(numbers, product)
         rows = None if found == len(self._rows) else self._rows[:found]
         groups = Groups(numbers, len(kept), decode(kept, sizes))
-        return rows, groups, Outcome(tally, absent[:unmatched], long[:over])
+        return rows, groups, TaskOutcome(tally, absent[:unmatched], long[:over])
 
 
 def _ints(values: Sequence[int]) -> Ints:

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 import pyarrow as pa
 
-from sluice.engine.extract import Lines
+from sluice.engine.extract import BatchLines
 from sluice.engine.groups import Coded, code
 from sluice.engine.outcomes import (
     ABSENT,
@@ -21,7 +21,7 @@ from sluice.engine.outcomes import (
     TOO_LONG,
     TOPIC,
     UNMATCHED,
-    Outcome,
+    TaskOutcome,
     outcome,
     tallies,
     too_long,
@@ -49,10 +49,10 @@ class Places:
     line_in_record: Ints
 
 
-class Outcomes:
+class OutcomeCollector:
     """Collects the outcomes of a pass over lines that have a time."""
 
-    def __init__(self, lines: Lines, plan: EnginePlan, event_ms: Ints, places: Places) -> None:
+    def __init__(self, lines: BatchLines, plan: EnginePlan, event_ms: Ints, places: Places) -> None:
         self._lines, self._plan, self._event_ms, self._places = lines, plan, event_ms, places
         self._found: list[tuple[Version, Ints]] = []
         self._samples: list[dict[str, object]] = []
@@ -90,7 +90,7 @@ class Outcomes:
         self._found.append((TOPIC, found.flags))
         self._sample(TOPIC, UNMATCHED, found.absent, lambda _: _OTHER_FORMAT[self._plan.topic.format])
 
-    def note(self, task: TaskPlan, found: Outcome | None) -> None:
+    def note(self, task: TaskPlan, found: TaskOutcome | None) -> None:
         """Tally what the task did with each line, and sample what it skipped."""
         if found is None:
             return

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from pydantic import ValidationError
 
-from sluice.engine.extract import Lines
-from sluice.engine.places import Place, places
+from sluice.engine.extract import BatchLines
+from sluice.engine.places import FieldSpan, places
 from sluice.tasks.extract import MAX_INDEX, Extract
 from sluice.tasks.topic import TopicSpec
 
@@ -57,7 +57,7 @@ def suggest(lines: Sequence[bytes], number: int, begin: int, end: int, topic: To
     named field is taken by that name: a delimiter or a pattern over the whole line takes another word where a
     field before it has a blank or a quote. Positions are characters of the line's text. Raises NothingThere.
     """
-    column = Lines(pa.array(list(lines), pa.binary()), {}, topic)
+    column = BatchLines(pa.array(list(lines), pa.binary()), {}, topic)
     text = column.text[number].as_py() if 0 <= number < len(lines) else ""
     if not 0 <= begin < end <= len(text):
         raise NothingThere(f"characters {begin} to {end} of line {number}: the line does not have them")
@@ -75,7 +75,7 @@ def suggest(lines: Sequence[bytes], number: int, begin: int, end: int, topic: To
 _Candidate = tuple[Extract | None, int, int, str]  # extraction, stretch, name
 
 
-def _exact(text: str, begin: int, end: int, there: Sequence[Place]) -> Iterator[_Candidate]:
+def _exact(text: str, begin: int, end: int, there: Sequence[FieldSpan]) -> Iterator[_Candidate]:
     """By the named field that the stretch lies in."""
     around = _around(begin, end, there)
     if around is None:
@@ -117,7 +117,7 @@ def _between(text: str, begin: int, end: int, delimiter: str) -> Iterator[_Candi
             yield extract, begin, end, name or f"field_{index}"
 
 
-def _wider(text: str, begin: int, end: int, there: Sequence[Place]) -> Iterator[_Candidate]:
+def _wider(text: str, begin: int, end: int, there: Sequence[FieldSpan]) -> Iterator[_Candidate]:
     around = _around(begin, end, there)
     if around is None:
         first, last = text.rfind(" ", 0, begin) + 1, text.find(" ", end)
@@ -129,7 +129,7 @@ def _wider(text: str, begin: int, end: int, there: Sequence[Place]) -> Iterator[
         yield _made(field=around.field), around.begin, around.end, _plain(around.field)
 
 
-def _around(begin: int, end: int, there: Sequence[Place]) -> Place | None:
+def _around(begin: int, end: int, there: Sequence[FieldSpan]) -> FieldSpan | None:
     found = [place for place in there if place.begin <= begin and end <= place.end]
     return min(found, key=lambda place: place.end - place.begin, default=None)
 
@@ -169,7 +169,7 @@ def _made(**fields: str | int) -> Extract | None:
         return None
 
 
-def _tried(lines: Lines, number: int, candidates: Iterator[_Candidate]) -> list[Suggestion]:
+def _tried(lines: BatchLines, number: int, candidates: Iterator[_Candidate]) -> list[Suggestion]:
     """The candidates that take their stretch from the line, in their order, each once."""
     text = lines.text[number].as_py()
     found: dict[Extract, Suggestion] = {}

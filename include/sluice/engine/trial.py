@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.engine.count import count
-from sluice.engine.extract import Lines, Values, numbers, passing
+from sluice.engine.extract import BatchLines, ExtractedValues, numbers, passing
 from sluice.engine.merge import merge
 from sluice.engine.outcomes import NOTHING, too_long
 from sluice.engine.parse import dead_reason, event_time
@@ -138,7 +138,7 @@ class _Trial:
         plan = EnginePlan.of([ActiveTask(0, 1, spec)], limits, topic)
         self._plan = plan.tasks[0]
         column = pa.array(lines, pa.binary())
-        self._lines = Lines(column, plan.fields, topic)
+        self._lines = BatchLines(column, plan.fields, topic)
         self._event_ms, self._valid = event_time(column, topic)
         self._starts = self._plan.period.starts(self._event_ms)
         self._dead: list[str | None] = dead_reason(column, self._valid, limits).to_pylist()
@@ -226,7 +226,7 @@ def _judged(steps: Sequence[Step]) -> tuple[Result, str]:
     return "filtered" if filtered else "unmatched", f"{first.name}: {first.verdict}"
 
 
-def _of_lines(values: Values) -> list[str | None]:
+def _of_lines(values: ExtractedValues) -> list[str | None]:
     distinct = [*values.distinct.to_pylist(), None]
     return [distinct[code] for code in values.codes]
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine.aggregation import Grouping
-from sluice.engine.extract import Values
+from sluice.engine.extract import ExtractedValues
 from sluice.engine.plan import TaskPlan
 from sluice.engine.set_aside import Version
 from sluice.engine.wire import to_ipc
@@ -51,16 +51,16 @@ class Tuples:
     groups: Int32s
     period_start: pa.Array
     key: pa.Array
-    measure: Values | None
+    measure: ExtractedValues | None
 
     @classmethod
-    def of(cls, task: TaskPlan, grouping: Grouping, measure: Values | None) -> Tuples:
+    def of(cls, task: TaskPlan, grouping: Grouping, measure: ExtractedValues | None) -> Tuples:
         """The tuples of a task. Keeps nothing of `grouping` that the next one overwrites.
 
         `measure`: of all lines of the batch.
         """
         if measure is not None and grouping.rows is not None:
-            measure = Values(measure.codes[grouping.rows], measure.distinct)
+            measure = ExtractedValues(measure.codes[grouping.rows], measure.distinct)
         groups = np.array(grouping.groups.numbers, np.int32)
         return cls(task.key, groups, grouping.period_start, grouping.key, measure)
 

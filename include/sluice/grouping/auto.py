@@ -63,7 +63,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Figures:
+class BatchFigures:
     """What a task's batch measured.
 
     tuples: n. groups: g. rows: r, measured if the batch was combined, else `rows_if_combined`. cost: c,
@@ -93,7 +93,7 @@ def rows_if_combined(counts: Ints, sources: int) -> float:
     return float((sources * (1 - (1 - 1 / sources) ** counts)).sum()) if sources > 1 else float(len(counts))
 
 
-def estimate(figures: Figures, costs: Costs) -> dict[str, float]:
+def estimate(figures: BatchFigures, costs: Costs) -> dict[str, float]:
     """The seconds that a batch takes with each strategy."""
     n, even = figures.tuples, 1 / figures.workers
     at_sources = n * max(figures.widest, even)
@@ -119,7 +119,7 @@ class Decision:
     strategy: str
     reason: str
     estimates: Mapping[str, float] = field(default_factory=dict)
-    figures: Figures | None = None
+    figures: BatchFigures | None = None
     rival: str | None = None
     streak: int = 0
 
@@ -141,13 +141,13 @@ class Auto:
     patience: int = 3
     decision: Decision = Decision(COMBINE, "nothing has been measured yet")
 
-    def observe(self, figures: Figures) -> Decision:
+    def observe(self, figures: BatchFigures) -> Decision:
         """Take note of a batch and decide what the next one is grouped by."""
         if figures.tuples >= LEAST_TUPLES:
             self.decision = self._decided(figures, estimate(figures, self.costs))
         return self.decision
 
-    def _decided(self, figures: Figures, estimates: Mapping[str, float]) -> Decision:
+    def _decided(self, figures: BatchFigures, estimates: Mapping[str, float]) -> Decision:
         before = replace(self.decision, estimates=estimates, figures=figures)
         current = before.strategy
         best = min(estimates, key=lambda name: (estimates[name], name))

@@ -34,7 +34,7 @@ class ParameterOutOfBounds(ValueError):
 
 
 @dataclass(frozen=True)
-class Cluster:
+class WorkerCluster:
     """The workers that tuples are routed to.
 
     times: mean completion time of a tuple at each worker (t_i of paper 001), any unit; shape (workers,).
@@ -49,7 +49,7 @@ class Cluster:
             raise ValueError("times: every worker's time must be a positive number")
 
     @classmethod
-    def alike(cls, workers: int) -> Cluster:
+    def alike(cls, workers: int) -> WorkerCluster:
         return cls((1.0,) * workers)
 
     @property
@@ -88,7 +88,7 @@ class Router(ABC):
     def route(self, keys: Hashes) -> Targets:
         """The worker of each tuple, in the tuples' order; the router remembers what it routed."""
 
-    def window(self, cluster: Cluster) -> None:  # noqa: B027 - most rules have no windows
+    def window(self, cluster: WorkerCluster) -> None:  # noqa: B027 - most rules have no windows
         """A window ends; `cluster` has the workers' times as measured in it (paper 001: rebalance)."""
 
     @property
@@ -131,10 +131,10 @@ class Strategy(ABC):
     learns: ClassVar[bool] = True
 
     @abstractmethod
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> Router:
         """The router of source number `source`. All sources of a run share the `seed`."""
 
-    def boundary(self, routers: Sequence[Router], cluster: Cluster, batch: Counts) -> None:
+    def boundary(self, routers: Sequence[Router], cluster: WorkerCluster, batch: Counts) -> None:
         """End the routers' windows: a batch is over, and `batch` is what it counted."""
         for router in routers:
             router.window(cluster)

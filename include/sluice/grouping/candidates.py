@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Targets
+from sluice.grouping.base import Targets, WorkerCluster
 from sluice.grouping.compiled import step
 from sluice.grouping.hashing import mix, second_worker, worker_of
 
@@ -28,7 +28,7 @@ class Hashed(NamedTuple):
     workers: int
 
     @classmethod
-    def of(cls, cluster: Cluster, seed: int) -> Hashed:
+    def of(cls, cluster: WorkerCluster, seed: int) -> Hashed:
         # A run uses two hashes, and the next seed's run two others.
         return cls(np.uint64(2 * seed % (1 << 64)), cluster.workers)
 

@@ -23,10 +23,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Router, Targets
+from sluice.grouping.base import Router, Targets, WorkerCluster
 from sluice.grouping.candidates import hashed
 from sluice.grouping.compiled import step
-from sluice.grouping.head import Head, HeadStrategy, in_head
+from sluice.grouping.head import HeadStrategy, SourceHead, in_head
 from sluice.grouping.load import own_counts
 from sluice.grouping.parameters import within
 from sluice.grouping.routing import LoopRouter, router_loop
@@ -40,7 +40,7 @@ class Choices(NamedTuple):
     left: tuples until d is solved for again. interval: where `left` began.
     """
 
-    head: Head
+    head: SourceHead
     d: Ints
     left: Ints
     interval: Ints
@@ -64,7 +64,7 @@ def _d_or_two(state: Choices, key: np.uint64, candidates: Targets) -> int:
 
 
 @step
-def _solve(head: Head, epsilon: float) -> int:
+def _solve(head: SourceHead, epsilon: float) -> int:
     """The least d, at most n, that meets all constraints. O(|head| * (d - p_1 n))."""
     workers, summary = head.hashes.workers, head.summary
     total, first, mass = summary.total[0], len(summary.counts), 0
@@ -80,7 +80,7 @@ def _solve(head: Head, epsilon: float) -> int:
 
 
 @step
-def _enough(head: Head, first: int, mass: float, d: int, epsilon: float) -> bool:
+def _enough(head: SourceHead, first: int, mass: float, d: int, epsilon: float) -> bool:
     """Whether d choices meet the constraint of each h.
 
     The head's counters are `first` and all after it; its share of the tuples is `mass`.
@@ -121,7 +121,7 @@ class DChoices(HeadStrategy):
         within(self, "epsilon", 1e-9, 1)
         within(self, "solve_every", 1, 1 << 30)
 
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> Router:
         state = Choices(
             head=self.head(cluster, seed),
             d=np.full(1, min(2, cluster.workers)),

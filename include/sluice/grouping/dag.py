@@ -36,12 +36,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Router, Targets
+from sluice.grouping.base import Router, Targets, WorkerCluster
 from sluice.grouping.candidates import Hashed, hashed
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency.decay import FOREVER
 from sluice.grouping.frequency.space_saving import SpaceSaving, estimate, observe
-from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put, remove, table
+from sluice.grouping.frequency.table import NOWHERE, CounterTable, Places, find, put, remove, table
 from sluice.grouping.hot_keys import HotKeys
 from sluice.grouping.parameters import within
 from sluice.grouping.routing import LoopRouter, memory, router_loop
@@ -58,7 +58,7 @@ class Held(NamedTuple):
     workers: bit w % 64 of word w // 64 is worker w; shape (room, words).
     """
 
-    table: Table
+    table: CounterTable
     keys: Hashes
     slots: Places
     workers: Hashes
@@ -163,7 +163,7 @@ def _drop_cold(greedy: Greedy) -> None:
 class DagRouter(LoopRouter[Greedy, Greedy]):
     """A source's summary, routing table and load."""
 
-    def __init__(self, strategy: DAG, cluster: Cluster, source: int, seed: int) -> None:
+    def __init__(self, strategy: DAG, cluster: WorkerCluster, source: int, seed: int) -> None:
         workers, room = cluster.workers, strategy.table
         greedy = Greedy(
             sent=np.zeros(workers, np.int64),
@@ -182,7 +182,7 @@ class DagRouter(LoopRouter[Greedy, Greedy]):
         )
         super().__init__(_route, greedy, greedy)
 
-    def window(self, cluster: Cluster) -> None:
+    def window(self, cluster: WorkerCluster) -> None:
         _drop_cold(self.state)
 
     @property
@@ -214,5 +214,5 @@ class DAG(HotKeys):
         within(self, "table", 1, 1 << 16)
         within(self, "half_life", 1, FOREVER)
 
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> Router:
         return DagRouter(self, cluster, source, seed)

@@ -35,14 +35,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Counts, Router, Targets
+from sluice.grouping.base import Counts, Router, Targets, WorkerCluster
 from sluice.grouping.candidates import Hashed
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency.space_saving import SpaceSaving, clear, frequent, observe, space_saving
-from sluice.grouping.frequency.table import NOWHERE, Table, find
+from sluice.grouping.frequency.table import NOWHERE, CounterTable, find
 from sluice.grouping.hashing import mix, worker_of
 from sluice.grouping.hot_keys import HotKeys, numbered
-from sluice.grouping.load import Load, own_counts
+from sluice.grouping.load import SourceLoad, own_counts
 from sluice.grouping.packing import pack_whole
 from sluice.grouping.parameters import within
 from sluice.grouping.routing import LoopRouter, router_loop
@@ -56,7 +56,7 @@ class Mapping(NamedTuple):
     hot: by the keys' entries in `table`. buckets: shape (buckets,).
     """
 
-    table: Table
+    table: CounterTable
     hot: Targets
     buckets: Targets
 
@@ -102,10 +102,10 @@ def _take_out(state: _State, seen: Ints, keys: Hashes, counts: Ints) -> None:
         seen[bucket] = max(0, seen[bucket] - counts[i])
 
 
-class DkgRouter(LoopRouter[_State, Load]):
+class DkgRouter(LoopRouter[_State, SourceLoad]):
     """A source's summaries while it learns, and the mapping that all sources share."""
 
-    def __init__(self, strategy: DKG, cluster: Cluster, source: int, seed: int) -> None:
+    def __init__(self, strategy: DKG, cluster: WorkerCluster, source: int, seed: int) -> None:
         self.strategy = strategy
         size = cluster.workers * strategy.buckets
         # Each worker's buckets are adjacent, so this is key grouping until there is a mapping.
@@ -123,7 +123,7 @@ class DkgRouter(LoopRouter[_State, Load]):
         )
         super().__init__(_route, state, own_counts(cluster, source))
 
-    def window(self, cluster: Cluster) -> None:
+    def window(self, cluster: WorkerCluster) -> None:
         """Map what this source alone has learnt."""
         build([self], cluster)
 
@@ -139,7 +139,7 @@ class DkgRouter(LoopRouter[_State, Load]):
             self.state.seen[:] = 0
 
 
-def build(routers: Sequence[DkgRouter], cluster: Cluster) -> None:
+def build(routers: Sequence[DkgRouter], cluster: WorkerCluster) -> None:
     """Make one mapping for all routers from what those that are still learning have learnt."""
     states = [router.state for router in routers if router.state.learning]
     seen: Ints = np.sum([state.seen for state in states], axis=0, dtype=np.int64)
@@ -178,8 +178,8 @@ class DKG(HotKeys):
         super().__post_init__()
         within(self, "buckets", 1, 256)
 
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> Router:
         return DkgRouter(self, cluster, source, seed)
 
-    def boundary(self, routers: Sequence[Router], cluster: Cluster, batch: Counts) -> None:
+    def boundary(self, routers: Sequence[Router], cluster: WorkerCluster, batch: Counts) -> None:
         build([router for router in routers if isinstance(router, DkgRouter)], cluster)

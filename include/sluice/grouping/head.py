@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, ParameterOutOfBounds, Strategy
+from sluice.grouping.base import ParameterOutOfBounds, Strategy, WorkerCluster
 from sluice.grouping.candidates import Hashed
 from sluice.grouping.compiled import step
 from sluice.grouping.frequency.decay import FOREVER
@@ -21,7 +21,7 @@ from sluice.grouping.frequency.space_saving import SpaceSaving, observe, space_s
 from sluice.grouping.parameters import within
 
 
-class Head(NamedTuple):
+class SourceHead(NamedTuple):
     """A source's head. share: theta/W, the least share of tuples that puts a key into it."""
 
     hashes: Hashed
@@ -30,7 +30,7 @@ class Head(NamedTuple):
 
 
 @step
-def in_head(head: Head, key: np.uint64) -> bool:
+def in_head(head: SourceHead, key: np.uint64) -> bool:
     """Count a key and return whether it is in the head."""
     count = observe(head.summary, key)
     return count >= head.share * head.summary.total[0]  # type: ignore[no-any-return]
@@ -59,10 +59,10 @@ class HeadStrategy(Strategy):
             finest = f"above 1/counters = {1 / self.counters:g}, the finest that the summary can tell"
             raise ParameterOutOfBounds(self.name, "theta", self.theta, finest)
 
-    def head(self, cluster: Cluster, seed: int) -> Head:
+    def head(self, cluster: WorkerCluster, seed: int) -> SourceHead:
         """An empty head. Raises ParameterOutOfBounds if the half-life is too short for the workers."""
         if self.half_life * self.theta <= cluster.workers:
             shortest = f"above W/theta = {cluster.workers / self.theta:g}"
             raise ParameterOutOfBounds(self.name, "half_life", self.half_life, shortest)
         summary = space_saving(self.counters * cluster.workers, self.half_life)
-        return Head(Hashed.of(cluster, seed), summary, self.theta / cluster.workers)
+        return SourceHead(Hashed.of(cluster, seed), summary, self.theta / cluster.workers)

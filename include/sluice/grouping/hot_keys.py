@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, ParameterOutOfBounds, Strategy
+from sluice.grouping.base import ParameterOutOfBounds, Strategy, WorkerCluster
 from sluice.grouping.compiled import kernel
 from sluice.grouping.frequency.decay import FOREVER
 from sluice.grouping.frequency.space_saving import SpaceSaving, space_saving
-from sluice.grouping.frequency.table import Table, find, put, table
+from sluice.grouping.frequency.table import CounterTable, find, put, table
 from sluice.grouping.parameters import within
 from sluice.runtime.arrays import Hashes
 
@@ -43,12 +43,12 @@ class HotKeys(Strategy):
             least = f"at least {_FINER}/counters = {_FINER / self.counters:g}, what the summary resolves"
             raise ParameterOutOfBounds(self.name, "theta", self.theta, least)
 
-    def summary(self, cluster: Cluster, half_life: int = FOREVER) -> SpaceSaving:
+    def summary(self, cluster: WorkerCluster, half_life: int = FOREVER) -> SpaceSaving:
         """An empty summary that resolves this strategy's hot keys."""
         return space_saving(self.counters * cluster.workers, half_life)
 
 
-def numbered(keys: Hashes) -> Table:
+def numbered(keys: Hashes) -> CounterTable:
     """A table of distinct keys; their entries are their places in `keys`."""
     made = table(max(1, len(keys)))
     _number(keys, made)
@@ -56,7 +56,7 @@ def numbered(keys: Hashes) -> Table:
 
 
 @kernel
-def _number(keys: Hashes, made: Table) -> None:
+def _number(keys: Hashes, made: CounterTable) -> None:
     places = np.empty(len(keys), np.int32)
     for entry in range(len(keys)):
         put(made, find(made, keys[entry]), keys[entry], entry, places)

@@ -28,7 +28,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Router, Strategy, Targets
+from sluice.grouping.base import Router, Strategy, Targets, WorkerCluster
 from sluice.grouping.candidates import Hashed, hashed
 from sluice.grouping.compiled import step
 from sluice.grouping.frequency.decay import FOREVER
@@ -85,7 +85,7 @@ class KG2(Strategy):
         within(self, "part", 1, 1 << 16)
         within(self, "half_life", 1, FOREVER)
 
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> Router:
         state = _State(
             lossy_counting(self.error, self.half_life),
             Hashed.of(cluster, seed),

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster
+from sluice.grouping.base import WorkerCluster
 from sluice.grouping.compiled import step
 from sluice.runtime.arrays import Floats, Ints
 
 
-class Load(NamedTuple):
+class SourceLoad(NamedTuple):
     """A source's view of its workers' load.
 
     sent: tuples that this source sent to each worker (m_i), shape (workers,).
@@ -30,23 +30,23 @@ class Load(NamedTuple):
     first: int
 
 
-def own_counts(cluster: Cluster, source: int = 0) -> Load:
+def own_counts(cluster: WorkerCluster, source: int = 0) -> SourceLoad:
     """Load in tuples."""
-    return Load(np.zeros(cluster.workers, np.int64), np.ones(cluster.workers), source % cluster.workers)
+    return SourceLoad(np.zeros(cluster.workers, np.int64), np.ones(cluster.workers), source % cluster.workers)
 
 
-def completion_times(cluster: Cluster, source: int = 0) -> Load:
+def completion_times(cluster: WorkerCluster, source: int = 0) -> SourceLoad:
     """Load in the cluster's unit of time."""
     times = np.array(cluster.times, np.float64)
-    return Load(np.zeros(cluster.workers, np.int64), times, source % cluster.workers)
+    return SourceLoad(np.zeros(cluster.workers, np.int64), times, source % cluster.workers)
 
 
-def retime(load: Load, cluster: Cluster) -> None:
+def retime(load: SourceLoad, cluster: WorkerCluster) -> None:
     """Use the workers' times as they were measured last."""
     load.times[:] = cluster.times
 
 
 @step
-def load_of(load: Load, worker: int) -> float:
+def load_of(load: SourceLoad, worker: int) -> float:
     """A worker's load, t_i * m_i."""
     return load.sent[worker] * load.times[worker]  # type: ignore[no-any-return]

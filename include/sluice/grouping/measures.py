@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Targets
+from sluice.grouping.base import Targets, WorkerCluster
 from sluice.runtime.arrays import Floats, Hashes
 
 
@@ -32,13 +32,13 @@ def imbalance(load: Floats) -> Imbalance:
     return Imbalance(most / mean - 1, (most - mean) / total, most - mean)
 
 
-def loads(targets: Targets, cluster: Cluster) -> Floats:
+def loads(targets: Targets, cluster: WorkerCluster) -> Floats:
     """Each worker's load: its tuples times its time; shape (workers,)."""
     counts = np.bincount(targets, minlength=cluster.workers)
     return np.asarray(counts * np.asarray(cluster.times))
 
 
-def makespan(targets: Targets, cluster: Cluster) -> float:
+def makespan(targets: Targets, cluster: WorkerCluster) -> float:
     """The time that the busiest worker takes, divided by the optimum, all tuples / sum(1/t_i)."""
     if not len(targets):
         return 1.0

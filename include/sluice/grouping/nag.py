@@ -5,7 +5,7 @@ in paper 001, section 1, and in its own abstract. The channel to a worker has a 
 depend on its distance in the network. Tuples are sent by weight and priority, and the weights are adjusted
 while the job runs. The formulas are left open; here they are:
 
-- a worker's weight is 1/t_i (`Cluster.times`); for the network alone, t may be the delays of paper 001,
+- a worker's weight is 1/t_i (`WorkerCluster.times`); for the network alone, t may be the delays of paper 001,
   table 1;
 - the weighted round robin is stride scheduling (Waldspurger and Weihl 1995): the next tuple goes to the
   worker with the least (m_i + 1) / weight_i, where m_i is how many tuples this source sent it in this window.
@@ -25,10 +25,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Router, Strategy, Targets
+from sluice.grouping.base import Router, Strategy, Targets, WorkerCluster
 from sluice.grouping.candidates import Hashed
 from sluice.grouping.compiled import step
-from sluice.grouping.load import Load, completion_times
+from sluice.grouping.load import SourceLoad, completion_times
 from sluice.grouping.parameters import within
 from sluice.grouping.routing import LoopRouter, router_loop
 from sluice.grouping.selection import EVERY
@@ -40,7 +40,7 @@ def _every(state: Hashed, key: np.uint64, candidates: Targets) -> int:
 
 
 @step
-def _stride(candidates: Targets, count: int, load: Load, key: np.uint64) -> int:
+def _stride(candidates: Targets, count: int, load: SourceLoad, key: np.uint64) -> int:
     """The worker whose next turn comes first.
 
     Of equal ones it is the first, counted from the source's own place.
@@ -58,14 +58,14 @@ def _stride(candidates: Targets, count: int, load: Load, key: np.uint64) -> int:
 _route = router_loop(_every, _stride)
 
 
-class NagRouter(LoopRouter[Hashed, Load]):
+class NagRouter(LoopRouter[Hashed, SourceLoad]):
     """A source's weights, kept as times, and its place in the round."""
 
-    def __init__(self, strategy: NAG, cluster: Cluster, source: int) -> None:
+    def __init__(self, strategy: NAG, cluster: WorkerCluster, source: int) -> None:
         self._adjust = strategy.adjust
         super().__init__(_route, Hashed.of(cluster, 0), completion_times(cluster, source))
 
-    def window(self, cluster: Cluster) -> None:
+    def window(self, cluster: WorkerCluster) -> None:
         measured = 1 / np.asarray(cluster.times)
         weights = (1 - self._adjust) / self.load.times + self._adjust * measured
         self.load.times[:] = 1 / weights
@@ -86,5 +86,5 @@ class NAG(Strategy):
     def __post_init__(self) -> None:
         within(self, "adjust", 0, 1)
 
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> Router:
         return NagRouter(self, cluster, source)

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Router, Strategy, Targets
+from sluice.grouping.base import Router, Strategy, Targets, WorkerCluster
 from sluice.grouping.candidates import Hashed, hashed
 from sluice.grouping.compiled import step
 from sluice.grouping.load import own_counts
@@ -35,5 +35,5 @@ _route = router_loop(_two, least_loaded)
 class PartialKey(Strategy):
     name: ClassVar[str] = "pkg"
 
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> Router:
         return LoopRouter(_route, Hashed.of(cluster, seed), own_counts(cluster, source))

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Counts, Router, Strategy, Targets
+from sluice.grouping.base import Counts, Router, Strategy, Targets, WorkerCluster
 from sluice.grouping.frequency.space_saving import space_saving
 from sluice.grouping.frequency.table import NOWHERE, table
 from sluice.grouping.parameters import within
@@ -74,11 +74,11 @@ class Planned(Strategy):
         within(self, "alarm", 1, 100)
         within(self, "counters", 16, 1 << 16)
 
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> PlannedRouter:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> PlannedRouter:
         past = Summary.empty(seed=seed & _WORD, room=self.room, buckets=self.buckets)
         return PlannedRouter(self, cluster, source, past)
 
-    def boundary(self, routers: Sequence[Router], cluster: Cluster, batch: Counts) -> None:
+    def boundary(self, routers: Sequence[Router], cluster: WorkerCluster, batch: Counts) -> None:
         """Make one plan for all sources; each is expected to send as much as any other."""
         ours = cast("Sequence[PlannedRouter]", routers)
         if not ours:
@@ -95,7 +95,7 @@ class PlannedRouter(Router):
     The first plan is made only when it is needed: a source that resumes with another's plan never needs it.
     """
 
-    def __init__(self, strategy: Planned, cluster: Cluster, source: int, past: Summary) -> None:
+    def __init__(self, strategy: Planned, cluster: WorkerCluster, source: int, past: Summary) -> None:
         self._strategy, self._cluster, self._source = strategy, cluster, source
         self.past = past
 

@@ -28,7 +28,7 @@ import numpy as np
 from sluice.grouping.base import Targets
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency.space_saving import SpaceSaving, observe
-from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put
+from sluice.grouping.frequency.table import NOWHERE, CounterTable, Places, find, put
 from sluice.grouping.hashing import mix, worker_of
 from sluice.grouping.routing_plan import NONE, SPLIT, RoutingPlan, following, part_at, unit_of
 from sluice.runtime.arrays import Floats, Hashes, Ints
@@ -63,7 +63,7 @@ class Source(NamedTuple):
     positions: Hashes
     elsewhere: Places
     rounds: Places
-    hot: Table
+    hot: CounterTable
     places: Places
     found: Ints
     seen: SpaceSaving

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster
+from sluice.grouping.base import WorkerCluster
 from sluice.grouping.packing import pack_keys, pack_whole
 from sluice.grouping.routing_plan import SPLIT, RoutingPlan, ends, guide, listing
 from sluice.grouping.summary import Summary, buckets_of
@@ -31,7 +31,7 @@ _LOOSE = 4.5
 _LEAST = 2.0
 
 
-def plan(past: Summary, cluster: Cluster, grain: float) -> RoutingPlan:
+def plan(past: Summary, cluster: WorkerCluster, grain: float) -> RoutingPlan:
     """The plan for the batch after `past`.
 
     It expects as many tuples as the last batch had, and keys as frequent as in all of the past. grain: the
@@ -82,7 +82,7 @@ class _Weights(NamedTuple):
     distinct: Ints  # by bucket, its keys that are not listed, at least 1
 
 
-def _weights(past: Summary, cluster: Cluster, grain: float) -> _Weights:
+def _weights(past: Summary, cluster: WorkerCluster, grain: float) -> _Weights:
     scale = past.last / past.tuples if past.tuples else 0.0
     expected = past.counts * scale
     found = np.flatnonzero(expected >= max(_LEAST, grain * past.last / cluster.workers))

@@ -11,7 +11,7 @@ import numpy as np
 
 from sluice.grouping.base import Targets
 from sluice.grouping.compiled import step
-from sluice.grouping.load import Load, load_of
+from sluice.grouping.load import SourceLoad, load_of
 
 #: What an assignment returns instead of a count if every worker may take the key; no candidates are read
 #: then.
@@ -19,13 +19,13 @@ EVERY = -1
 
 
 @step
-def only(candidates: Targets, count: int, load: Load, key: np.uint64) -> int:
+def only(candidates: Targets, count: int, load: SourceLoad, key: np.uint64) -> int:
     """The first candidate, for an assignment that gives just one."""
     return candidates[0]  # type: ignore[no-any-return]
 
 
 @step
-def least_loaded(candidates: Targets, count: int, load: Load, key: np.uint64) -> int:
+def least_loaded(candidates: Targets, count: int, load: SourceLoad, key: np.uint64) -> int:
     """The candidate with the least load, of equal ones the first.
 
     O(count), or O(workers) if count is EVERY.
@@ -42,7 +42,7 @@ def least_loaded(candidates: Targets, count: int, load: Load, key: np.uint64) ->
 
 
 @step
-def _least_of_all(load: Load) -> int:
+def _least_of_all(load: SourceLoad) -> int:
     best = load.first
     least = load_of(load, best)
     for worker in range(load.first + 1, len(load.sent)):

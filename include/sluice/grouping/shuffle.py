@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Router, Strategy, Targets
+from sluice.grouping.base import Router, Strategy, Targets, WorkerCluster
 from sluice.runtime.arrays import Hashes
 
 
@@ -34,5 +34,5 @@ class _Rounds(Router):
 class Shuffle(Strategy):
     name: ClassVar[str] = "shuffle"
 
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> Router:
         return _Rounds(cluster.workers, (source + seed) % cluster.workers)

@@ -32,14 +32,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Router, Targets
+from sluice.grouping.base import Router, Targets, WorkerCluster
 from sluice.grouping.candidates import Hashed, hashed
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency.space_saving import SpaceSaving, clear, frequent, observe
-from sluice.grouping.frequency.table import NOWHERE, Table, find
+from sluice.grouping.frequency.table import NOWHERE, CounterTable, find
 from sluice.grouping.hashing import mix
 from sluice.grouping.hot_keys import HotKeys, numbered
-from sluice.grouping.load import Load, completion_times, retime
+from sluice.grouping.load import SourceLoad, completion_times, retime
 from sluice.grouping.routing import LoopRouter, router_loop
 from sluice.grouping.selection import least_loaded
 from sluice.runtime.arrays import Floats, Hashes, Ints
@@ -47,18 +47,18 @@ from sluice.runtime.arrays import Floats, Hashes, Ints
 CHOICES = 2
 
 
-class Rows(NamedTuple):
+class RoutingRows(NamedTuple):
     """The routing table, by the entries of `table`.
 
     The workers of entry e are workers[bounds[e] : bounds[e + 1]].
     """
 
-    table: Table
+    table: CounterTable
     bounds: Ints
     workers: Targets
 
     @classmethod
-    def of(cls, keys: Hashes, segments: Ints, shares: Floats, seed: np.uint64) -> Rows:
+    def of(cls, keys: Hashes, segments: Ints, shares: Floats, seed: np.uint64) -> RoutingRows:
         """Draw each key's segments to workers with the probabilities `shares`, shape (workers,)."""
         return cls(numbered(keys), *_drawn(keys, segments, np.cumsum(shares), seed))
 
@@ -87,7 +87,7 @@ def _drawn(keys: Hashes, segments: Ints, upto: Floats, seed: np.uint64) -> tuple
 
 class _State(NamedTuple):
     summary: SpaceSaving
-    rows: Rows
+    rows: RoutingRows
     hashes: Hashed
 
 
@@ -108,24 +108,24 @@ def _assign(state: _State, key: np.uint64, candidates: Targets) -> int:
 _route = router_loop(_assign, least_loaded)
 
 
-class TagRouter(LoopRouter[_State, Load]):
+class TagRouter(LoopRouter[_State, SourceLoad]):
     """A source: its summary of the window, its table from the last window, its load t_i * m_i."""
 
-    def __init__(self, strategy: TAG, cluster: Cluster, source: int, seed: int) -> None:
+    def __init__(self, strategy: TAG, cluster: WorkerCluster, source: int, seed: int) -> None:
         self._strategy = strategy
         # A separate hash, so that a key's first segment and its first candidate are drawn independently.
         self._seed = np.uint64(mix(np.uint64(seed % (1 << 64)), np.uint64(3)))
-        nothing = Rows.of(np.empty(0, np.uint64), np.empty(0, np.int64), cluster.shares, self._seed)
+        nothing = RoutingRows.of(np.empty(0, np.uint64), np.empty(0, np.int64), cluster.shares, self._seed)
         state = _State(strategy.summary(cluster), nothing, Hashed.of(cluster, seed))
         super().__init__(_route, state, completion_times(cluster, source))
 
-    def window(self, cluster: Cluster) -> None:
+    def window(self, cluster: WorkerCluster) -> None:
         """Rebalance."""
         summary = self.state.summary
         share = self._strategy.theta / cluster.workers
         hot = frequent(summary, share)
         segments = np.ceil(hot.estimates / (share * max(1, summary.total[0]))).astype(np.int64)
-        self.state = self.state._replace(rows=Rows.of(hot.keys, segments, cluster.shares, self._seed))
+        self.state = self.state._replace(rows=RoutingRows.of(hot.keys, segments, cluster.shares, self._seed))
         clear(summary)
         retime(self.load, cluster)
         self.load.sent[:] = 0
@@ -137,5 +137,5 @@ class TAG(HotKeys):
 
     name: ClassVar[str] = "tag"
 
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> Router:
         return TagRouter(self, cluster, source, seed)

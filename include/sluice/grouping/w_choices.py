@@ -14,17 +14,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Router, Targets
+from sluice.grouping.base import Router, Targets, WorkerCluster
 from sluice.grouping.candidates import hashed
 from sluice.grouping.compiled import step
-from sluice.grouping.head import Head, HeadStrategy, in_head
+from sluice.grouping.head import HeadStrategy, SourceHead, in_head
 from sluice.grouping.load import own_counts
 from sluice.grouping.routing import LoopRouter, router_loop
 from sluice.grouping.selection import EVERY, least_loaded
 
 
 @step
-def _all_or_two(head: Head, key: np.uint64, candidates: Targets) -> int:
+def _all_or_two(head: SourceHead, key: np.uint64, candidates: Targets) -> int:
     return EVERY if in_head(head, key) else hashed(head.hashes, key, 2, candidates)
 
 
@@ -35,5 +35,5 @@ _route = router_loop(_all_or_two, least_loaded)
 class WChoices(HeadStrategy):
     name: ClassVar[str] = "w-choices"
 
-    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+    def router(self, cluster: WorkerCluster, *, source: int = 0, seed: int = 0) -> Router:
         return LoopRouter(_route, self.head(cluster, seed), own_counts(cluster, source))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sluice.grouping import strategy
-from sluice.grouping.base import Cluster, Counts
+from sluice.grouping.base import Counts, WorkerCluster
 
 
 def warm(name: str) -> None:
@@ -13,7 +13,7 @@ def warm(name: str) -> None:
     made = strategy(name)
     if made.combines:
         return
-    cluster, keys = Cluster.alike(2), np.arange(1_000, dtype=np.uint64)
+    cluster, keys = WorkerCluster.alike(2), np.arange(1_000, dtype=np.uint64)
     router = made.router(cluster)
     for _ in range(2):
         router.route(keys)

@@ -7,7 +7,7 @@
 3. Of each line's copies the first stays; it counts if the version counted its place, and if it is not barred
    (`batch.barred`).
 
-So the lines are as many as the result says. If they are not, `Answer.doubts` says what is gone.
+So the lines are as many as the result says. If they are not, `LinesAnswer.doubts` says what is gone.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LINES = pa.schema(
 )
 
 
-class Place(NamedTuple):
+class LinePosition(NamedTuple):
     """Where a line is in the order of an answer."""
 
     arrival: int  # ms
@@ -93,7 +93,7 @@ def find(
     commit: int | None = None,
     told: Told | None = None,
     seconds: float | None = None,
-) -> Answer:
+) -> LinesAnswer:
     """The lines behind a result, as it is now; of an open period as of `commit`, if one is given.
 
     The answer raises TookTooLong after `seconds`. Raises UnknownTask, UnknownVersion, BadQuery,
@@ -106,10 +106,10 @@ def find(
     spec = TopicStore(engine(settings)).get(task.spec.topic)
     candidates = Candidates(query, found, EnginePlan.of([task], settings.limits, spec))
     sources = None if found.result.state is None else Sources.of(settings, found)
-    return Answer(candidates, sources, told or (lambda _: None), seconds)
+    return LinesAnswer(candidates, sources, told or (lambda _: None), seconds)
 
 
-class Answer:
+class LinesAnswer:
     """The lines of one result; it can be read once."""
 
     schema = LINES
@@ -129,12 +129,16 @@ class Answer:
         self._deadline = None if seconds is None else monotonic() + seconds
         self._copies = FirstCopies()
 
-    def batches(self, limit: int | None = None, after: Place | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, limit: int | None = None, after: LinePosition | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """LINES in the order of their arrival; at most `limit`, from behind the line at `after` on."""
         for rows in self._placed(limit, after):
             yield from shown(rows).to_batches()
 
-    def pages(self, limit: int, after: Place | None = None) -> Iterator[tuple[pa.RecordBatch, list[Place]]]:
+    def pages(
+        self, limit: int, after: LinePosition | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, list[LinePosition]]]:
         """The same with each line's place."""
         for rows in self._placed(limit, after):
             for batch, own in zip(shown(rows).to_batches(), rows.to_batches(), strict=True):
@@ -160,7 +164,7 @@ class Answer:
         why = "; ".join(gone) or "a commit or a backfill may have changed it meanwhile: ask again"
         return [f"the result counts {counted} lines, and {self.found} were found: {why}"]
 
-    def _placed(self, limit: int | None, after: Place | None) -> Iterator[pa.Table]:
+    def _placed(self, limit: int | None, after: LinePosition | None) -> Iterator[pa.Table]:
         """CANDIDATES that are the result's lines."""
         left = limit
         for rows in self._lines(SETTLED_LINES if limit is None else min(limit, SETTLED_LINES)):
@@ -218,14 +222,15 @@ def shown(rows: pa.Table) -> pa.Table:
     return pa.table([column.cast(f.type) for column, f in zip(columns, LINES, strict=True)], schema=LINES)
 
 
-def places(rows: pa.RecordBatch) -> list[Place]:
+def places(rows: pa.RecordBatch) -> list[LinePosition]:
     """The place of each line."""
     return [
-        Place(*row) for row in zip(*(rows.column(n).fill_null(0).to_pylist() for n in ARRIVED), strict=True)
+        LinePosition(*row)
+        for row in zip(*(rows.column(n).fill_null(0).to_pylist() for n in ARRIVED), strict=True)
     ]
 
 
-def _behind(rows: pa.Table, after: Place) -> Bools:
+def _behind(rows: pa.Table, after: LinePosition) -> Bools:
     """Which lines come after that place."""
     behind, same = np.zeros(rows.num_rows, bool), np.ones(rows.num_rows, bool)
     for name, value in zip(ARRIVED, after, strict=True):
@@ -235,4 +240,4 @@ def _behind(rows: pa.Table, after: Place) -> Bools:
     return behind
 
 
-__all__ = ["LINES", "Answer", "Place", "Progress", "TookTooLong", "find"]
+__all__ = ["LINES", "LinePosition", "LinesAnswer", "Progress", "TookTooLong", "find"]

@@ -16,7 +16,7 @@ from sluice.batch.barred import PLACES, barred
 from sluice.batch.task_versions import before, ranges_of
 from sluice.engine.plan import Range, inside
 from sluice.lines.query import LinesQuery
-from sluice.results.filters import Filter
+from sluice.results.filters import SeriesFilter
 from sluice.results.layers import Layers
 from sluice.results.patience import PATIENCE_SECONDS
 from sluice.results.pieces import Pieces
@@ -146,7 +146,7 @@ def read_result(layers: Layers, query: LinesQuery, task: ActiveTask) -> Result:
     counted: int | None = 0
     found = Result(0)
     begin, end = query.period, query.period + 1
-    wanted = Filter(task, begin, end, query.where)
+    wanted = SeriesFilter(task, begin, end, query.where)
     for piece in Pieces(layers, task, layers.sides(task, begin, end), begin, end):
         rows = piece.rows.append_column("state", pa.array(piece.states.astype(np.int64)))
         rows = wanted.keep(rows)

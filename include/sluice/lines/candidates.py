@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.batch.day_lines import DAY_LINES, within
-from sluice.engine.count import Chosen, chosen
+from sluice.engine.count import ChosenLines, chosen
 from sluice.engine.plan import EnginePlan
 from sluice.engine.rowkey import split_keys, unescape_column
 from sluice.lines.basis import Basis
 from sluice.lines.query import LinesQuery
-from sluice.results.filters import Filter
+from sluice.results.filters import SeriesFilter
 from sluice.runtime.arrays import Bools, Ints
 from sluice.state.series import START, dimension
 
@@ -49,7 +49,7 @@ class Candidates:
             lines, ends = _only(lines, ends, self._wanted(found, len(lines)))
         return pa.RecordBatch.from_arrays([*lines.columns, pa.array(ends)], schema=CANDIDATES)
 
-    def _wanted(self, found: Chosen, lines: int) -> Bools:
+    def _wanted(self, found: ChosenLines, lines: int) -> Bools:
         rows = found.rows
         if self.query.where and len(rows):
             rows = rows[self._passing(found)]
@@ -61,7 +61,7 @@ class Candidates:
             wanted &= measured == self.query.measured
         return wanted
 
-    def _passing(self, found: Chosen) -> Ints:
+    def _passing(self, found: ChosenLines) -> Ints:
         """Which of the chosen lines are of series that pass, as SERIES say it of results."""
         parts = split_keys(found.key, len(self.basis.task.spec.dimensions))
         values = {dimension(n): unescape_column(part).dictionary_encode() for n, part in enumerate(parts)}
@@ -69,7 +69,7 @@ class Candidates:
         rows = pa.table({START: found.period_start, **values, "at": at})
         start = self.basis.start
         rows = rows.filter(pc.equal(rows.column(START), start)).combine_chunks()
-        kept = Filter(self.basis.task, start, start + 1, self.query.where).keep(rows)
+        kept = SeriesFilter(self.basis.task, start, start + 1, self.query.where).keep(rows)
         numbers: Ints = kept.column("at").to_numpy()
         return numbers
 

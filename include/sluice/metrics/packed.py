@@ -12,7 +12,7 @@ MAX_BYTES = (1 << 31) - 1
 _WORD = 8
 
 
-class TooLarge(ValueError):
+class AccumulatorTooLarge(ValueError):
     """More bytes of sketches than one Arrow column holds."""
 
 
@@ -48,10 +48,10 @@ def words(column: pa.Array, name: str) -> tuple[Ints, Ints]:
 
 
 def binary(data: Bytes | Ints, bounds: Ints) -> pa.Array:
-    """A binary column out of `buffers` or `words`; empty rows are null. Raises TooLarge."""
+    """A binary column out of `buffers` or `words`; empty rows are null. Raises AccumulatorTooLarge."""
     bounds = bounds * data.itemsize
     if bounds[-1] > MAX_BYTES:
-        raise TooLarge(
+        raise AccumulatorTooLarge(
             f"{bounds[-1] >> 20} MiB of sketches in one batch, at most {MAX_BYTES >> 20} are possible: "
             "make fewer series (fewer dimensions, or a filter)"
         )

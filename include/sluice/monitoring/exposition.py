@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from sluice.monitoring.families import FAMILIES, Family
+from sluice.monitoring.families import FAMILIES, MetricFamily
 from sluice.monitoring.figures import Figures
 from sluice.monitoring.series import Histogram, Labels
 
@@ -49,7 +49,7 @@ _KINDS: dict[str, type[_Made]] = {
 }
 
 
-def _made(family: Family) -> _Made:
+def _made(family: MetricFamily) -> _Made:
     return _KINDS[family.kind](family.name, family.help, labels=family.labels)
 
 

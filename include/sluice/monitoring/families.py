@@ -14,7 +14,7 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 
 @dataclass(frozen=True)
-class Family:
+class MetricFamily:
     """A metric; one whose kind is counter begins at 0 again when its process starts again."""
 
     name: str
@@ -24,96 +24,108 @@ class Family:
 
 
 _SPEED = (
-    Family("sluice_lines_total", "counter", ("topic", "outcome"), "Lines: counted, doubled, dead."),
-    Family("sluice_bytes_total", "counter", ("topic",), "Bytes of the lines that came."),
-    Family("sluice_batches_total", "counter", ("topic",), "Batches that were committed."),
-    Family("sluice_pass_cpu_seconds_total", "counter", ("topic",), "CPU time of the pass over the lines."),
-    Family(
+    MetricFamily("sluice_lines_total", "counter", ("topic", "outcome"), "Lines: counted, doubled, dead."),
+    MetricFamily("sluice_bytes_total", "counter", ("topic",), "Bytes of the lines that came."),
+    MetricFamily("sluice_batches_total", "counter", ("topic",), "Batches that were committed."),
+    MetricFamily(
+        "sluice_pass_cpu_seconds_total", "counter", ("topic",), "CPU time of the pass over the lines."
+    ),
+    MetricFamily(
         "sluice_freshness_seconds",
         "histogram",
         ("topic",),
         "How long lines waited from their arrival in Kafka to their commit.",
     ),
-    Family("sluice_batch_lap_seconds", "gauge", ("topic", "lap"), "Duration of the newest batch's steps."),
-    Family("sluice_blocks_written", "gauge", ("topic",), "Blocks of state that the newest batch wrote."),
-    Family("sluice_dead_lines_total", "counter", ("topic", "reason"), "Dead letters by reason."),
-    Family("sluice_task_lines_total", "counter", ("topic", "task"), "Lines that a task counted."),
-    Family(
+    MetricFamily(
+        "sluice_batch_lap_seconds", "gauge", ("topic", "lap"), "Duration of the newest batch's steps."
+    ),
+    MetricFamily(
+        "sluice_blocks_written", "gauge", ("topic",), "Blocks of state that the newest batch wrote."
+    ),
+    MetricFamily("sluice_dead_lines_total", "counter", ("topic", "reason"), "Dead letters by reason."),
+    MetricFamily("sluice_task_lines_total", "counter", ("topic", "task"), "Lines that a task counted."),
+    MetricFamily(
         "sluice_task_skipped_lines_total",
         "counter",
         ("topic", "task"),
         "Lines that a task counted and that had no measure for its metrics.",
     ),
-    Family(
+    MetricFamily(
         "sluice_unmatched_lines_total",
         "counter",
         ("topic",),
         "Lines with a time that are not of the topic's format.",
     ),
-    Family(
+    MetricFamily(
         "sluice_task_unmatched_lines_total",
         "counter",
         ("topic", "task"),
         "Lines with a time that a task skipped, because it takes nothing from them.",
     ),
-    Family(
+    MetricFamily(
         "sluice_task_too_long_lines_total",
         "counter",
         ("topic", "task"),
         "Lines that a task skipped, because the value of a dimension is too long.",
     ),
-    Family("sluice_imbalance", "gauge", ("topic", "task"), "max / mean - 1 of the workers' loads."),
-    Family("sluice_projector_lag_commits", "gauge", ("topic",), "Commits without results in HBase yet."),
-    Family("sluice_results_written", "gauge", ("topic",), "Results that the newest projection wrote."),
-    Family("sluice_projection_seconds", "gauge", ("topic",), "Duration of the newest projection."),
+    MetricFamily("sluice_imbalance", "gauge", ("topic", "task"), "max / mean - 1 of the workers' loads."),
+    MetricFamily(
+        "sluice_projector_lag_commits", "gauge", ("topic",), "Commits without results in HBase yet."
+    ),
+    MetricFamily("sluice_results_written", "gauge", ("topic",), "Results that the newest projection wrote."),
+    MetricFamily("sluice_projection_seconds", "gauge", ("topic",), "Duration of the newest projection."),
 )
 _ARCHIVER = (
-    Family("sluice_archiver_lines_total", "counter", ("topic",), "Lines that the archiver archived."),
-    Family("sluice_archiver_files_total", "counter", ("topic",), "Files that the archiver wrote."),
-    Family("sluice_archiver_buffered_lines", "gauge", ("topic",), "Lines that are in no file yet."),
+    MetricFamily("sluice_archiver_lines_total", "counter", ("topic",), "Lines that the archiver archived."),
+    MetricFamily("sluice_archiver_files_total", "counter", ("topic",), "Files that the archiver wrote."),
+    MetricFamily("sluice_archiver_buffered_lines", "gauge", ("topic",), "Lines that are in no file yet."),
 )
 _JOBS = (
-    Family("sluice_heartbeat_age_seconds", "gauge", ("job",), "Time since a job said that it lives."),
-    Family("sluice_topic_works", "gauge", ("job", "topic"), "1 if the job processes the topic, else 0."),
+    MetricFamily("sluice_heartbeat_age_seconds", "gauge", ("job",), "Time since a job said that it lives."),
+    MetricFamily(
+        "sluice_topic_works", "gauge", ("job", "topic"), "1 if the job processes the topic, else 0."
+    ),
 )
 _WATCH = (
-    Family("sluice_part_known", "gauge", ("part",), "1 if the watch could read this part, else 0."),
-    Family("sluice_daemon_healthy", "gauge", ("daemon",), "1 if the daemon is healthy, else 0."),
-    Family("sluice_agent_answers", "gauge", ("agent",), "1 if the Flume agent answers, else 0."),
-    Family("sluice_channel_fill_ratio", "gauge", ("agent",), "How full the agent's channel is, 0 to 1."),
-    Family("sluice_channel_blocks", "gauge", ("agent",), "Blocks of lines in the agent's channel."),
-    Family(
+    MetricFamily("sluice_part_known", "gauge", ("part",), "1 if the watch could read this part, else 0."),
+    MetricFamily("sluice_daemon_healthy", "gauge", ("daemon",), "1 if the daemon is healthy, else 0."),
+    MetricFamily("sluice_agent_answers", "gauge", ("agent",), "1 if the Flume agent answers, else 0."),
+    MetricFamily(
+        "sluice_channel_fill_ratio", "gauge", ("agent",), "How full the agent's channel is, 0 to 1."
+    ),
+    MetricFamily("sluice_channel_blocks", "gauge", ("agent",), "Blocks of lines in the agent's channel."),
+    MetricFamily(
         "sluice_agent_blocks_total",
         "counter",
         ("agent", "way"),
         "Blocks put into the agent's channel and taken from it; what is sent again counts again.",
     ),
-    Family(
+    MetricFamily(
         "sluice_lag_records", "gauge", ("topic", "hop"), "Records in Kafka that a hop must still process."
     ),
-    Family(
+    MetricFamily(
         "sluice_lag_seconds",
         "gauge",
         ("topic", "hop"),
         "How long the oldest record that a hop must still process has waited, of all partitions; 0 if none "
         "waits.",
     ),
-    Family("sluice_archive_files", "gauge", ("topic",), "Files in the archive."),
-    Family("sluice_archive_lines", "gauge", ("topic",), "Lines in the archive."),
-    Family("sluice_archive_bytes", "gauge", ("topic",), "Bytes of the archive's files."),
-    Family("sluice_archive_lost_records", "gauge", ("topic",), "Records that expired unarchived."),
-    Family("sluice_tasks", "gauge", ("topic", "state"), "Tasks by state: active, paused, failed."),
-    Family("sluice_alerts_open", "gauge", ("source",), "Open alerts, as in `sluice status`."),
-    Family(
+    MetricFamily("sluice_archive_files", "gauge", ("topic",), "Files in the archive."),
+    MetricFamily("sluice_archive_lines", "gauge", ("topic",), "Lines in the archive."),
+    MetricFamily("sluice_archive_bytes", "gauge", ("topic",), "Bytes of the archive's files."),
+    MetricFamily("sluice_archive_lost_records", "gauge", ("topic",), "Records that expired unarchived."),
+    MetricFamily("sluice_tasks", "gauge", ("topic", "state"), "Tasks by state: active, paused, failed."),
+    MetricFamily("sluice_alerts_open", "gauge", ("source",), "Open alerts, as in `sluice status`."),
+    MetricFamily(
         "sluice_reconciled_days",
         "gauge",
         ("topic", "outcome"),
         "Days by the outcome of their last comparison, of those compared in the last 31 days.",
     ),
-    Family("sluice_unpublished_days", "gauge", ("topic",), "Days that are computed and not published."),
+    MetricFamily("sluice_unpublished_days", "gauge", ("topic",), "Days that are computed and not published."),
 )
 _SELF = (
-    Family(
+    MetricFamily(
         "sluice_series_left_out",
         "gauge",
         ("metric",),
@@ -121,6 +133,6 @@ _SELF = (
     ),
 )
 
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, MetricFamily] = {
     family.name: family for family in (*_SPEED, *_ARCHIVER, *_JOBS, *_WATCH, *_SELF)
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 from sluice.monitoring import from_archiver, from_speed, from_watch
 from sluice.monitoring.families import FAMILIES
-from sluice.monitoring.series import Histogram, Labels, Series
+from sluice.monitoring.series import Histogram, Labels, MetricSeries
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 
@@ -29,7 +29,7 @@ class Figures:
     values: Mapping[str, Mapping[Labels, float | Histogram]]
 
     @classmethod
-    def of(cls, series: Series) -> Figures:
+    def of(cls, series: MetricSeries) -> Figures:
         """The series, at most `MOST` of a metric."""
         shown: dict[str, Mapping[Labels, float | Histogram]] = {}
         left_out: dict[Labels, float | Histogram] = {}
@@ -54,7 +54,7 @@ class Figures:
 
 def read(settings: Settings, now: float) -> Figures:
     """The figures at `now` (seconds since the epoch) that the jobs' files give."""
-    series = Series()
+    series = MetricSeries()
     for job, of in _SOURCES.items():
         found = jobs.progress(settings, job)
         if found:

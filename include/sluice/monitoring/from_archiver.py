@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.monitoring.series import Series
+from sluice.monitoring.series import MetricSeries
 
 JOB = "archiver"
 
 
-def read(heartbeat: Mapping[str, Any], series: Series, now: float) -> None:
+def read(heartbeat: Mapping[str, Any], series: MetricSeries, now: float) -> None:
     """Add the heartbeat's figures; those of a topic are the sums over its partitions."""
     series.add("sluice_heartbeat_age_seconds", max(0.0, now - heartbeat["updated_at"]), JOB)
     for topic, found in heartbeat.get("topics", {}).items():

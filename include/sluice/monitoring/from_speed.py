@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.monitoring.series import Histogram, Series, age
+from sluice.monitoring.series import Histogram, MetricSeries, age
 
 JOB = "speed_layer"
 
 
-def read(progress: Mapping[str, Any], series: Series, now: float) -> None:
+def read(progress: Mapping[str, Any], series: MetricSeries, now: float) -> None:
     """Add the file's figures. Topics that have counted nothing yet have only their state."""
     series.add("sluice_heartbeat_age_seconds", age(progress.get("updated_at"), now), JOB)
     for topic, found in progress.get("topics", {}).items():
@@ -22,7 +22,7 @@ def read(progress: Mapping[str, Any], series: Series, now: float) -> None:
         _projected(topic, found, series)
 
 
-def _counted(topic: str, found: Mapping[str, Any], series: Series) -> None:
+def _counted(topic: str, found: Mapping[str, Any], series: MetricSeries) -> None:
     """The sums since the speed layer's start."""
     for outcome in ("counted", "doubled", "dead"):
         series.add("sluice_lines_total", found.get(outcome), topic, outcome)
@@ -37,13 +37,13 @@ def _counted(topic: str, found: Mapping[str, Any], series: Series) -> None:
         series.add("sluice_freshness_seconds", waited, topic)
 
 
-def _newest(topic: str, found: Mapping[str, Any], series: Series) -> None:
+def _newest(topic: str, found: Mapping[str, Any], series: MetricSeries) -> None:
     for lap, milliseconds in found.get("durations", {}).items():
         series.add("sluice_batch_lap_seconds", milliseconds / 1000, topic, lap)
     series.add("sluice_blocks_written", found.get("blocks"), topic)
 
 
-def _tasks(topic: str, found: Mapping[str, Any], series: Series) -> None:
+def _tasks(topic: str, found: Mapping[str, Any], series: MetricSeries) -> None:
     """By task: the sums over its versions, and the imbalance of the version that is counted now."""
     names = {label: report["task"] for label, report in found.get("grouping", {}).items()}
     for metric, key in (
@@ -60,7 +60,7 @@ def _tasks(topic: str, found: Mapping[str, Any], series: Series) -> None:
             series.add("sluice_imbalance", report["imbalance"]["last"], topic, names[label])
 
 
-def _projected(topic: str, found: Mapping[str, Any], series: Series) -> None:
+def _projected(topic: str, found: Mapping[str, Any], series: MetricSeries) -> None:
     projection = found.get("projection")
     if projection is None:
         return

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.monitoring.series import Series
+from sluice.monitoring.series import MetricSeries
 
 JOB = "watch"
 
 
-def read(look: Mapping[str, Any], series: Series, now: float) -> None:
+def read(look: Mapping[str, Any], series: MetricSeries, now: float) -> None:
     """Add the look's figures. A part that could not be read is missing, and `sluice_part_known` says so."""
     series.add("sluice_heartbeat_age_seconds", max(0.0, now - look["at"]), JOB)
     for part in look["parts"]:
@@ -26,7 +26,7 @@ def read(look: Mapping[str, Any], series: Series, now: float) -> None:
     _books(look["books"] or {}, series)
 
 
-def _agent(agent: str, found: Mapping[str, Any], series: Series) -> None:
+def _agent(agent: str, found: Mapping[str, Any], series: MetricSeries) -> None:
     series.add("sluice_agent_answers", float(found["answers"]), agent)
     if found["answers"]:
         series.add("sluice_channel_fill_ratio", found["fill"], agent)
@@ -35,7 +35,7 @@ def _agent(agent: str, found: Mapping[str, Any], series: Series) -> None:
             series.add("sluice_agent_blocks_total", found[way], agent, way)
 
 
-def _books(books: Mapping[str, Any], series: Series) -> None:
+def _books(books: Mapping[str, Any], series: MetricSeries) -> None:
     for topic, found in books.get("archive", {}).items():
         for key in ("files", "lines", "bytes", "lost_records"):
             series.add(f"sluice_archive_{key}", found[key], topic)

@@ -21,7 +21,7 @@ class Histogram:
 
 
 @dataclass
-class Series:
+class MetricSeries:
     """Values by metric and labels."""
 
     values: defaultdict[str, dict[Labels, float | Histogram]] = field(

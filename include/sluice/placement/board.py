@@ -17,7 +17,7 @@ Figures = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Given:
+class PlacementInput:
     """What does not change: weights and slots of units, speeds and slots of hosts, who belongs together.
 
     group, application: the other units of each unit's group and application, itself included; empty if it is
@@ -33,7 +33,7 @@ class Given:
     allowed: NDArray[np.bool_] | None = None
 
     @classmethod
-    def of(cls, cluster: Cluster) -> Given:
+    def of(cls, cluster: Cluster) -> PlacementInput:
         weights = weigh(cluster)
         return cls(
             np.array(weights.units, np.int64),
@@ -55,7 +55,7 @@ class Given:
         return float(self.weights.sum() / self.speeds.sum())
 
 
-class Board:
+class PlacementBoard:
     """A placement in the making.
 
     host: of each unit, or NOWHERE. load, free: of each host, its weights and its free slots. closed: hosts
@@ -63,7 +63,7 @@ class Board:
     nothing moves to them.
     """
 
-    def __init__(self, given: Given, host: Numbers) -> None:
+    def __init__(self, given: PlacementInput, host: Numbers) -> None:
         self.given, self.host = given, host.copy()
         here = host != NOWHERE
         count = len(given.room)
@@ -71,8 +71,8 @@ class Board:
         self.free = given.room - np.bincount(host[here], given.slots[here], count).astype(np.int64)
         self.closed = np.zeros(count, np.bool_)
 
-    def copy(self) -> Board:
-        made = Board.__new__(Board)
+    def copy(self) -> PlacementBoard:
+        made = PlacementBoard.__new__(PlacementBoard)
         made.given = self.given
         made.host, made.load, made.free = self.host.copy(), self.load.copy(), self.free.copy()
         made.closed = self.closed

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.placement.board import NOWHERE, Board, Figures, Numbers
+from sluice.placement.board import NOWHERE, Figures, Numbers, PlacementBoard
 from sluice.placement.search import Found
 
 #: Clusters of more units are not small.
@@ -29,7 +29,7 @@ Barred = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Exact:
+class ExactSearch:
     """Searches from where the units of a board are; each of them has a host.
 
     costs: of each unit, 1 if it counts as a move to give it another host, else 0. movable: the others stay.
@@ -37,7 +37,7 @@ class Exact:
     cannot change places, for example. The search is then repeated, each time without one unit's such host.
     """
 
-    board: Board
+    board: PlacementBoard
     costs: Numbers
     movable: NDArray[np.bool_]
     stuck: Callable[[Numbers], list[int]]
@@ -115,8 +115,8 @@ class Exact:
         """Hosts that are closed may be as busy as they are."""
         return np.where(self.board.closed, self.board.busy, limit)
 
-    def _at(self, hosts: Numbers) -> Board:
-        board = Board(self.board.given, hosts)
+    def _at(self, hosts: Numbers) -> PlacementBoard:
+        board = PlacementBoard(self.board.given, hosts)
         board.closed = self.board.closed
         return board
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from sluice.placement import exact, search, steps
 from sluice.placement.base import Cluster, Move, Plan, Unplaced, check
-from sluice.placement.board import NOWHERE, Board, Figures, Given, Numbers
+from sluice.placement.board import NOWHERE, Figures, Numbers, PlacementBoard, PlacementInput
 from sluice.placement.search import Found
 
 #: The busiest host must be busier than after the plan, by this part of that.
@@ -70,7 +70,7 @@ def plan(cluster: Cluster, policy: Policy = DEFAULT) -> Plan:
 class _Planner:
     def __init__(self, cluster: Cluster, policy: Policy) -> None:
         self._cluster, self._policy = cluster, policy
-        self._given = given = Given.of(cluster)
+        self._given = given = PlacementInput.of(cluster)
         numbers = {host.name: number for number, host in enumerate(cluster.hosts)}
         running = cluster.running()
         self._before: Numbers = np.array(
@@ -78,7 +78,7 @@ class _Planner:
             np.int64,
         )
         self._fixed = np.array([unit.fixed for unit in cluster.units], np.bool_)
-        self._board = Board(given, np.full(len(cluster.units), NOWHERE, np.int64))
+        self._board = PlacementBoard(given, np.full(len(cluster.units), NOWHERE, np.int64))
         kept = self._fixed & (self._before != NOWHERE)
         loads = np.bincount(self._before[kept], given.weights[kept], len(cluster.hosts))
         self._least: Figures = loads / given.speeds  # how busy hosts are by fixed units alone
@@ -164,7 +164,7 @@ class _Planner:
             return None
         if self._small:
             costs = np.zeros_like(board.host) if free else (self._before != NOWHERE).astype(np.int64)
-            found = exact.Exact(board, costs, movable, self._stuck).lowest(least, near)
+            found = exact.ExactSearch(board, costs, movable, self._stuck).lowest(least, near)
             if found is not None:
                 return found
         rough = search.limited(board, movable, pays).board.busiest <= pays
@@ -188,8 +188,8 @@ class _Planner:
         even = busy <= level * (1 + self._policy.start)
         most = np.where(even, busy.max(initial=0.0, where=even), busy)
         least = np.full(len(busy), busy.min())
-        now = Board(self._given, start)
-        hosts = exact.Exact(now, runs, ~self._fixed, self._stuck).fewest(most, least)
+        now = PlacementBoard(self._given, start)
+        hosts = exact.ExactSearch(now, runs, ~self._fixed, self._stuck).fewest(most, least)
         if hosts is not None and (runs * (hosts != start)).sum() < (runs * (board.host != start)).sum():
             self._board, self._order, self._moved[:] = now, [], False
             for unit in map(int, np.flatnonzero(hosts != self._before)):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.placement.board import NOWHERE, Board, Numbers
+from sluice.placement.board import NOWHERE, Numbers, PlacementBoard
 
 #: Placements that a search follows: in small clusters, and at least.
 WIDEST, NARROWEST = 16, 1
@@ -49,7 +49,7 @@ class Found:
     """Actions in order, and the placement after them."""
 
     actions: tuple[Action, ...]
-    board: Board
+    board: PlacementBoard
 
     @property
     def moves(self) -> int:
@@ -66,7 +66,7 @@ class Found:
         return Found((*self.actions, action), board)
 
 
-def width(board: Board) -> int:
+def width(board: PlacementBoard) -> int:
     """How many placements a search follows: fewer in larger clusters."""
     return int(np.clip(_SIZE // (len(board.host) + len(board.free)), NARROWEST, WIDEST))
 
@@ -74,7 +74,7 @@ def width(board: Board) -> int:
 class _Placing(NamedTuple):
     """A placement of some units. pairs: units of one application on one host, counted in pairs."""
 
-    board: Board
+    board: PlacementBoard
     pairs: int
 
 
@@ -89,7 +89,7 @@ class _Place(NamedTuple):
     host: int
 
 
-def placed(board: Board, units: Sequence[int]) -> Board:
+def placed(board: PlacementBoard, units: Sequence[int]) -> PlacementBoard:
     """The board with hosts for these units, in their order; one that fits nowhere stays without.
 
     It follows the placements that leave the busiest host and then the loads most even. Of equal ones it
@@ -134,7 +134,7 @@ def _distinct(beam: list[_Placing], unit: int, tries: list[_Place], wide: int) -
     return list(found.values())
 
 
-def lowest(board: Board, movable: NDArray[np.bool_], least: float, near: float) -> Found:
+def lowest(board: PlacementBoard, movable: NDArray[np.bool_], least: float, near: float) -> Found:
     """The fewest moves to a busiest host of `least`; where none is found, to within `near` of the lowest.
 
     movable: the units that may move. near: 0.03 accepts 3 % more than the lowest that was found.
@@ -157,7 +157,7 @@ def lowest(board: Board, movable: NDArray[np.bool_], least: float, near: float) 
     return again if again.board.busiest <= enough else best
 
 
-def limited(board: Board, movable: NDArray[np.bool_], limit: float) -> Found:
+def limited(board: PlacementBoard, movable: NDArray[np.bool_], limit: float) -> Found:
     """The fewest moves to a busiest host of at most `limit`; else those to the lowest that was seen."""
     best = Found((), board)
     wide = width(board)
@@ -293,7 +293,7 @@ def _threes(source: _Source, wide: int) -> Iterator[_Try]:
     yield from itertools.islice(filter(None, (_possible(board, each) for each in tries)), wide)
 
 
-def _possible(board: Board, wanted: _Try) -> _Try | None:
+def _possible(board: PlacementBoard, wanted: _Try) -> _Try | None:
     """The same with its moves in an order in which each finds room, if there is one.
 
     A unit that moves runs on both hosts for a moment.

@@ -16,14 +16,14 @@ MEAN = 1 << 20
 _SLOWEST = 1e-6
 
 
-class Weights(NamedTuple):
+class PlacementWeights(NamedTuple):
     """units: a weight for each, at least 1. hosts: a speed for each; the mean slot has 1."""
 
     units: list[int]
     hosts: list[float]
 
 
-def weigh(cluster: Cluster) -> Weights:
+def weigh(cluster: Cluster) -> PlacementWeights:
     """The weights of units and hosts, in the order of each.
 
     What was not measured goes by slots: a unit weighs its slots times the load of a mean slot, a host is as
@@ -32,7 +32,7 @@ def weigh(cluster: Cluster) -> Weights:
     """
     loads = [(unit.slots, unit.load) for unit in cluster.units]
     speeds = [(host.slots, host.speed) for host in cluster.hosts]
-    return Weights(
+    return PlacementWeights(
         [max(1, round(MEAN * relative)) for relative in _relative(loads)],
         [max(_SLOWEST, relative) for relative in _relative(speeds)],
     )

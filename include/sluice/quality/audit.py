@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import date
 
 from sluice.quality.files import NOTHING, account, front_end_files
-from sluice.quality.hops import Hops, Read, reckon
+from sluice.quality.hops import HopCounts, Hops, reckon
 from sluice.runtime import days
 from sluice.runtime.settings import Settings
 
@@ -35,7 +35,7 @@ def audit(settings: Settings, topic: str, *, hive: bool = True, today: date | No
         account(path, *key, *books.ledger.get(key, (NOTHING, NOTHING))) for key, path in files.items()
     )
     hive_raw, hive_unique = _hive(settings, topic) if hive else (books.archived, books.computed_lines)
-    return reckon(Read(topic, books, ends, accounts, moving, hive_raw, hive_unique))
+    return reckon(HopCounts(topic, books, ends, accounts, moving, hive_raw, hive_unique))
 
 
 def kafka_ends(settings: Settings, topic: str) -> dict[int, int]:

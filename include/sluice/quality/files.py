@@ -13,7 +13,7 @@ from sluice.runtime.arrays import Ints
 from sluice.runtime.settings import Settings
 
 
-class Readable(Protocol):
+class ReadableFile(Protocol):
     """A file, on this machine or another one."""
 
     def open(self, mode: Literal["rb"], /) -> io.BufferedReader: ...
@@ -39,7 +39,7 @@ class FileAccount:
     holes: tuple[tuple[int, int], ...] = ()  # the first stretches of missing bytes
 
 
-def account(path: Readable, host: str, src_file: str, starts: Ints, ends: Ints) -> FileAccount:
+def account(path: ReadableFile, host: str, src_file: str, starts: Ints, ends: Ints) -> FileAccount:
     """Compare a file's lines with the ledger's intervals [starts, ends).
 
     The intervals are sorted and disjoint. A line is missing when its *first byte* is in no interval. A line
@@ -67,7 +67,7 @@ def account(path: Readable, host: str, src_file: str, starts: Ints, ends: Ints) 
     return FileAccount(host, src_file, lines, size, missing_lines, missing_bytes, tuple(holes[:HOLES]))
 
 
-def line_spans(path: Readable) -> Iterator[tuple[Ints, Ints]]:
+def line_spans(path: ReadableFile) -> Iterator[tuple[Ints, Ints]]:
     """The complete lines of a file, chunk by chunk.
 
     For each chunk it yields where each line begins, and where the next one would begin. A last line without
@@ -84,7 +84,7 @@ def line_spans(path: Readable) -> Iterator[tuple[Ints, Ints]]:
             offset += len(chunk)
 
 
-def front_end_files(settings: Settings, topic: str) -> Iterator[tuple[tuple[str, str], Readable]]:
+def front_end_files(settings: Settings, topic: str) -> Iterator[tuple[tuple[str, str], ReadableFile]]:
     """The log files that the inventory assigns to a topic: ((host, name in the records), path).
 
     What is on the disk is the last generation of its name; earlier ones cannot be read again.

@@ -62,7 +62,7 @@ class Hops:
 
 
 @dataclass(frozen=True)
-class Read:
+class HopCounts:
     """All that was read of a topic, from which its hops follow."""
 
     topic: str
@@ -120,7 +120,7 @@ class Read:
         return sum(int((ends - starts).sum()) for starts, ends in of_kafka)
 
 
-def reckon(read: Read) -> Hops:
+def reckon(read: HopCounts) -> Hops:
     """The hops and what disagrees, from what was read; pure."""
     booked = read.booked
     return Hops(
@@ -153,7 +153,7 @@ def _skipped(booked: Booked) -> Iterator[tuple[str, Tally]]:
             yield f"{booked.names.get(task_id, 'task')} ({task_id}v{version})", tally
 
 
-def _in_flight(read: Read) -> Iterator[str]:
+def _in_flight(read: HopCounts) -> Iterator[str]:
     """What is still on its way."""
     booked = read.booked
     yield from read.moving
@@ -169,7 +169,7 @@ def _in_flight(read: Read) -> Iterator[str]:
         yield f"{len(booked.stale_days)} days to compute in nightly_batch: {some(booked.stale_days)}"
 
 
-def _disagreements(read: Read) -> Iterator[str]:
+def _disagreements(read: HopCounts) -> Iterator[str]:
     """The equations that hold for what has arrived, and do not."""
     for left, a, right, b in _equations(read):
         if a != b:
@@ -177,7 +177,7 @@ def _disagreements(read: Read) -> Iterator[str]:
             yield f"{left} {a:,} != {right} {b:,}" + (LACKS_DAYS if lacks_days else "")
 
 
-def _equations(read: Read) -> Iterator[tuple[str, int, str, int]]:
+def _equations(read: HopCounts) -> Iterator[tuple[str, int, str, int]]:
     """What must be equal: name and count of either side."""
     booked, lost = read.booked, read.lost
     taken = booked.doubled + booked.counted + booked.dead

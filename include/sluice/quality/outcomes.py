@@ -27,7 +27,7 @@ NAMED = 20
 
 
 @dataclass(frozen=True)
-class Outcomes:
+class LayerOutcomes:
     """The numbers of both layers, by task version (`TOPIC`: the topic's format); names are for people."""
 
     names: Mapping[Version, str]
@@ -69,7 +69,7 @@ class Outcomes:
 
 def outcomes(
     database: sa.Engine, day: Day, tasks: Iterable[ActiveTask], without: Collection[Version] = ()
-) -> Outcomes | None:
+) -> LayerOutcomes | None:
     """The day's numbers; None if they were not counted then. `without`: versions that have none offline."""
     topic = day.topic
     if not (known(database, topic, day.day, "online") and known(database, topic, day.day, "offline")):
@@ -77,7 +77,7 @@ def outcomes(
     named = {(task.task_id, task.version): f"{task.spec.name} ({task.label})" for task in tasks}
     names = {TOPIC: f"topic {topic}", **{v: name for v, name in named.items() if v not in without}}
     online, offline = (of_day(database, topic, day.day, layers) for layers in (ONLINE, OFFLINE))
-    return Outcomes(names, online, offline)
+    return LayerOutcomes(names, online, offline)
 
 
 def _of(found: Mapping[Version, Tally], version: Version) -> Tally:

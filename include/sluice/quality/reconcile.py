@@ -53,7 +53,7 @@ class DocsDisagree(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReconcileOutcome:
     """How a reconciliation ended."""
 
     topic: str
@@ -77,7 +77,7 @@ def speed_passed(settings: Settings, topic: str, cut: Mapping[str, int]) -> bool
     return CommitLog(engine(settings), topic).passed(cut)
 
 
-def reconcile(settings: Settings, topic: str, day: date, cut: Mapping[str, int]) -> Outcome:
+def reconcile(settings: Settings, topic: str, day: date, cut: Mapping[str, int]) -> ReconcileOutcome:
     """Compare the day as computed up to `cut`, record the outcome, publish what agrees.
 
     Call it once `speed_passed`. Raises NotComputed, and what its stores raise while a daemon is away.
@@ -99,14 +99,14 @@ def _superseded(book: Days, computed: Day, cut: Mapping[str, int]) -> str | None
     return book.superseded(computed)
 
 
-def _superseded_outcome(settings: Settings, day: Day, cut: Mapping[str, int], why: str) -> Outcome:
+def _superseded_outcome(settings: Settings, day: Day, cut: Mapping[str, int], why: str) -> ReconcileOutcome:
     message = f"{day.topic} {day.day} is superseded: {why}"
-    outcome = Outcome(day.topic, day.day, datetime.now(UTC), dict(cut), "superseded", 0, 0, message)
+    outcome = ReconcileOutcome(day.topic, day.day, datetime.now(UTC), dict(cut), "superseded", 0, 0, message)
     _record(settings, outcome, {})
     return outcome
 
 
-def _compare(settings: Settings, book: Days, day: Day) -> Outcome:
+def _compare(settings: Settings, book: Days, day: Day) -> ReconcileOutcome:
     from sluice.quality.day_comparison import compare_day
     from sluice.quality.docs import data_docs
     from sluice.quality.expectations import validate
@@ -122,7 +122,7 @@ def _compare(settings: Settings, book: Days, day: Day) -> Outcome:
         return _superseded_outcome(settings, day, day.cut, why)
     if validate(settings, day.topic, day.day, found.frame, found.hops) != found.agrees:
         raise DocsDisagree(f"{day.topic} {day.day}: see {data_docs(settings)}; {found.message()}")
-    outcome = Outcome(
+    outcome = ReconcileOutcome(
         topic=day.topic,
         day=day.day,
         run_at=datetime.now(UTC),
@@ -156,7 +156,7 @@ def _details(found: DayComparison) -> dict[str, object]:
     }
 
 
-def _record(settings: Settings, outcome: Outcome, details: Mapping[str, object]) -> None:
+def _record(settings: Settings, outcome: ReconcileOutcome, details: Mapping[str, object]) -> None:
     """Append the outcome to the history in Hive, and note it as the day's last one."""
     from sluice.storage import reconciled
     from sluice.storage.hive import Hive, Value

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sluice.results.query import Query
 from sluice.runtime.arrays import Ints
-from sluice.runtime.kept import Kept
+from sluice.runtime.kept import LruCache
 from sluice.storage.finals import Sides
 from sluice.tasks.spec import ActiveTask
 
@@ -21,7 +21,7 @@ from sluice.tasks.spec import ActiveTask
 ANSWERS_BYTES, ANSWER_BYTES = 32 << 20, 4 << 20
 
 
-class Seen(NamedTuple):
+class PeriodsRead(NamedTuple):
     """Periods that an answer read: their starts (ms), the codes of their states, and where they are from."""
 
     starts: Ints
@@ -30,11 +30,11 @@ class Seen(NamedTuple):
     run_id: str
 
 
-class Made(NamedTuple):
+class FirstBatches(NamedTuple):
     """The first batches of an answer, what was seen until then, and whether that is all."""
 
     batches: list[pa.RecordBatch]
-    seen: list[Seen]
+    seen: list[PeriodsRead]
     whole: bool
 
     @property
@@ -48,19 +48,21 @@ class Answers:
 
     def __init__(self, most: int = ANSWERS_BYTES) -> None:
         # One that is not whole has more than is kept.
-        self._kept: Kept[Hashable, Made] = Kept(lambda made: made.bytes if made.whole else most + 1, most)
+        self._kept: LruCache[Hashable, FirstBatches] = LruCache(
+            lambda made: made.bytes if made.whole else most + 1, most
+        )
 
     def of(
-        self, key: Hashable, batches: Iterator[pa.RecordBatch], seen: list[Seen]
+        self, key: Hashable, batches: Iterator[pa.RecordBatch], seen: list[PeriodsRead]
     ) -> Iterator[pa.RecordBatch]:
         """The answer's batches: those of the one who asked first, or `batches` themselves.
 
         `seen` is filled as the batches are read. Threads that ask for the same wait for the first of them,
         until its answer is whole or too large to be shared.
         """
-        ours = list[Made]()
+        ours = list[FirstBatches]()
 
-        def begin() -> Made:
+        def begin() -> FirstBatches:
             ours.append(_begun(batches, seen))
             return ours[0]
 
@@ -73,14 +75,14 @@ class Answers:
             yield from batches
 
 
-def _begun(batches: Iterator[pa.RecordBatch], seen: list[Seen]) -> Made:
+def _begun(batches: Iterator[pa.RecordBatch], seen: list[PeriodsRead]) -> FirstBatches:
     first, size = list[pa.RecordBatch](), 0
     for batch in batches:
         first.append(batch)
         size += batch.nbytes
         if size > ANSWER_BYTES:
-            return Made(first, [], whole=False)
-    return Made(first, list(seen), whole=True)
+            return FirstBatches(first, [], whole=False)
+    return FirstBatches(first, list(seen), whole=True)
 
 
 def key_of(task: ActiveTask, query: Query, sides: Sides) -> Hashable:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sluice.results.query import Order, Query, Top, Where
+    from sluice.results.query import Order, Query, TopSeries, Where
 
 _WHERE = re.compile(r"([a-z][a-z0-9_-]*)(\^=|~=|=)(.*)", re.DOTALL)
 _PERIOD = re.compile(r"[0-9]+[smhd]|all")
@@ -33,7 +33,7 @@ class BadMoment(ValueError):
 
 
 @dataclass(frozen=True)
-class Given:
+class WrittenQuery:
     """What was written."""
 
     where: Sequence[str] = ()
@@ -67,7 +67,7 @@ def query(
     task: str,
     when: tuple[int | None, int | None] = (None, None),
     version: int | None = None,
-    given: Given | None = None,
+    given: WrittenQuery | None = None,
 ) -> Query:
     """The query for what was written, for periods that start in `when` (ms, [since, until)).
 
@@ -75,7 +75,7 @@ def query(
     """
     from sluice.results.query import Query
 
-    given = given or Given()
+    given = given or WrittenQuery()
     period, dimensions = _rollup(given.rollup)
     return Query(
         tasks=(task,),
@@ -115,13 +115,13 @@ def _where(texts: Sequence[str]) -> tuple[Where, ...]:
     return (*(Where(dimension=name, values=tuple(own)) for name, own in values.items()), *found)
 
 
-def _top(text: str) -> Top:
-    from sluice.results.query import Top
+def _top(text: str) -> TopSeries:
+    from sluice.results.query import TopSeries
 
     match = _TOP.fullmatch(text)
     if match is None:
         raise BadText("top", f"{text!r}: write how many series, and by which metric: 10:count")
-    return Top(n=int(match[1]), metric=match[2] or "count")
+    return TopSeries(n=int(match[1]), metric=match[2] or "count")
 
 
 def _rollup(texts: Sequence[str]) -> tuple[str | None, tuple[str, ...] | None]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from sluice.engine.groups import Coded, group
 from sluice.metrics import metric
 from sluice.results.query import Query, is_list
-from sluice.results.reader import Answer
+from sluice.results.reader import ResultsAnswer
 from sluice.results.rows import STATE, STATES
 from sluice.runtime.arrays import Floats, Ints
 from sluice.state.series import one
@@ -32,7 +32,7 @@ class TooManyValues(ValueError):
 
 
 @dataclass(frozen=True)
-class Series:
+class ChartSeries:
     """The values of one series, for each metric one for each time; NaN where it has none.
 
     `names`: its values of the dimensions, None in the series of all others. `errors`: of sketched metrics.
@@ -53,7 +53,7 @@ class Chart:
 
     times: Ints
     states: Ints
-    series: tuple[Series, ...]
+    series: tuple[ChartSeries, ...]
 
 
 def drawable(metrics: Sequence[str]) -> list[str]:
@@ -61,7 +61,7 @@ def drawable(metrics: Sequence[str]) -> list[str]:
     return [name for name in metrics if not is_list(name)]
 
 
-def chart(answer: Answer, query: Query, period_ms: int) -> Chart:
+def chart(answer: ResultsAnswer, query: Query, period_ms: int) -> Chart:
     """The answer in columns. `period_ms`: the length of its periods.
 
     Raises TooManyValues, and what the answer raises.
@@ -86,7 +86,7 @@ def chart(answer: Answer, query: Query, period_ms: int) -> Chart:
     errors = {name: matrix(f"{name}_error") for name in answer.metrics if metric(name).sketched}
     names = _names(answer, rows, groups.numbers, groups.size)
     series = tuple(
-        Series(
+        ChartSeries(
             names[own],
             {name: own_values[own] for name, own_values in found.items()},
             {name: own_errors[own] for name, own_errors in errors.items()},
@@ -121,7 +121,7 @@ def _with_gaps(times: Ints, at: Ints, states: Ints, period_ms: int) -> tuple[Int
     return wider, at + np.cumsum(shift)[at], np.insert(states, before + 1, -1)
 
 
-def _names(answer: Answer, rows: pa.Table, own: Ints, size: int) -> list[tuple[str | None, ...]]:
+def _names(answer: ResultsAnswer, rows: pa.Table, own: Ints, size: int) -> list[tuple[str | None, ...]]:
     first = np.zeros(size, np.int64)
     first[own[::-1]] = np.arange(len(own))[::-1]
     columns = [one(rows.column(name)).take(pa.array(first)).to_pylist() for name in answer.dimensions]

@@ -38,7 +38,7 @@ FILTERED_MS = 100 * 86_400_000
 
 
 @dataclass
-class Counted:
+class CountedResults:
     """A task version's results: each series' metrics that have a value, and the errors."""
 
     task: ActiveTask
@@ -99,7 +99,7 @@ class Counted:
         value = OVER_ALL[metric](numbers)
         return int(value) if float(value).is_integer() else value
 
-    def apart_from(self, days: Collection[dt.date]) -> Counted:
+    def apart_from(self, days: Collection[dt.date]) -> CountedResults:
         """The same without the periods that touch one of these days (UTC)."""
         if not days:
             return self
@@ -108,7 +108,7 @@ class Counted:
         kept = {s for s in starts if not any(day in days for day in Interval(s, span.end(s)).days)}
         values = {series: found for series, found in self.values.items() if series[0] in kept}
         errors = {series: found for series, found in self.errors.items() if series[0] in kept}
-        return Counted(self.task, values, errors)
+        return CountedResults(self.task, values, errors)
 
     def add(self, result: Result) -> None:
         start, dims, metric, value, error = result
@@ -139,7 +139,7 @@ def counted(
     version: int | None = None,
     since: int | None = None,
     until: int | None = None,
-) -> Counted:
+) -> CountedResults:
     """A task's results from `layer`, for periods that start in [since, until), in ms.
 
     `layer` is online, offline or merged. Raises UnknownTask, UnknownVersion.
@@ -153,7 +153,7 @@ def counted(
         read = _offline(settings, task, starts)
     else:
         read = _hbase(settings, task, starts, final=layer == "merged")
-    answer = Counted(task)
+    answer = CountedResults(task)
     for result in read:
         if result[0] in starts:
             answer.add(result)
@@ -222,7 +222,7 @@ def with_error(metric: str, value: object, error: float) -> object:
     return f"{json.dumps(number, ensure_ascii=False)} ± {stated}"
 
 
-def differences(online: Counted, offline: Counted) -> Iterator[Difference]:
+def differences(online: CountedResults, offline: CountedResults) -> Iterator[Difference]:
     """Each result on which the layers disagree, or that one of them lacks.
 
     `results.agreement` has the rules.
@@ -239,7 +239,7 @@ def differences(online: Counted, offline: Counted) -> Iterator[Difference]:
     if not found:
         return
 
-    def sides(side: Counted) -> tuple[list[Value | None], list[float]]:
+    def sides(side: CountedResults) -> tuple[list[Value | None], list[float]]:
         values = [side.values.get(series, {}).get(name) for series, name in found]
         return values, [side.errors.get(series, {}).get(name, 0.0) for series, name in found]
 

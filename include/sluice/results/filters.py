@@ -22,7 +22,7 @@ from sluice.tasks.spec import ActiveTask
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
-class Chosen(NamedTuple):
+class ChosenRows(NamedTuple):
     """The rows of SERIES that a query keeps: those of [begin, end) that pass."""
 
     begin: int
@@ -61,7 +61,7 @@ def bits(mask: Bools) -> pa.BooleanArray:
     return pa.Array.from_buffers(pa.bool_(), len(mask), [None, packed])
 
 
-class Filter:
+class SeriesFilter:
     """The time and the conditions of a query; used for one answer."""
 
     def __init__(self, task: ActiveTask, since: int, until: int, where: Sequence[Where]) -> None:
@@ -71,14 +71,14 @@ class Filter:
         #: What names the conditions, whatever the time.
         self.key = "".join(each.model_dump_json() for each in where)
 
-    def choose(self, rows: pa.Table, mask: Bools | None) -> Chosen:
+    def choose(self, rows: pa.Table, mask: Bools | None) -> ChosenRows:
         """The SERIES, in order and in one piece, that start in the time and pass the mask of all rows."""
         begins = one(rows.column(START)).to_numpy()
         begin, end = (int(at) for at in np.searchsorted(begins, (self._since, self._until)))
         if mask is None:
-            return Chosen(begin, end, None)
+            return ChosenRows(begin, end, None)
         passing = mask[begin:end]
-        return Chosen(begin, end, passing) if passing.any() else Chosen(begin, begin, None)
+        return ChosenRows(begin, end, passing) if passing.any() else ChosenRows(begin, begin, None)
 
     def within(self, begins: Begins) -> slice:
         """Which of these periods start in the time."""

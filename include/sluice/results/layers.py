@@ -15,7 +15,7 @@ from sluice.results.answers import ANSWERS_BYTES, Answers
 from sluice.results.opened import GROUPS_BYTES, Opened, OpenPeriods
 from sluice.results.patience import PATIENCE_SECONDS
 from sluice.results.sides import KnownSides
-from sluice.results.values import VALUES_BYTES, Values
+from sluice.results.values import VALUES_BYTES, StateColumns
 from sluice.runtime.settings import Settings
 from sluice.state.finals import CACHE_BYTES, FinalBlocks
 from sluice.state.series import series_schema
@@ -47,13 +47,13 @@ class Remembers(Protocol):
     """Layers that keep what readers made of what never changes; the reader works without, too."""
 
     @property
-    def values(self) -> Values: ...
+    def values(self) -> StateColumns: ...
 
     @property
     def answers(self) -> Answers: ...
 
 
-class Bounds(NamedTuple):
+class LayerBounds(NamedTuple):
     """How many bytes are kept of each kind."""
 
     blocks: int = CACHE_BYTES
@@ -61,9 +61,9 @@ class Bounds(NamedTuple):
     groups: int = GROUPS_BYTES
     answers: int = ANSWERS_BYTES
 
-    def within(self, most: int) -> Bounds:
+    def within(self, most: int) -> LayerBounds:
         """The same shares of `most` bytes together."""
-        return Bounds(*(each * most // sum(self) for each in self))
+        return LayerBounds(*(each * most // sum(self) for each in self))
 
 
 class StoredLayers:
@@ -72,15 +72,15 @@ class StoredLayers:
     It keeps what was read last, and what was made of it, within `bounds`: 480 MiB, if nothing else is said.
     """
 
-    def __init__(self, settings: Settings, bounds: Bounds | None = None) -> None:
-        bounds = bounds or Bounds()
+    def __init__(self, settings: Settings, bounds: LayerBounds | None = None) -> None:
+        bounds = bounds or LayerBounds()
         self._settings = settings
         self._engine = engine(settings)
         self._hbase = HBase.of(settings, patience=PATIENCE_SECONDS)
         self._blocks = FinalBlocks(self._hbase, bounds.blocks)
         self._open = OpenPeriods(self._engine, self._hbase, bounds.groups)
         self._sides = KnownSides()
-        self.values, self.answers = Values(bounds.values), Answers(bounds.answers)
+        self.values, self.answers = StateColumns(bounds.values), Answers(bounds.answers)
 
     def task(self, name: str, version: int | None) -> ActiveTask:
         """The task of that name, at its current version or the one asked for.

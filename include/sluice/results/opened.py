@@ -20,12 +20,12 @@ import sqlalchemy as sa
 from sluice.engine.merge import merge
 from sluice.engine.set_aside import TasksFailed
 from sluice.results.patience import PATIENCE_SECONDS
-from sluice.runtime.kept import Kept
+from sluice.runtime.kept import LruCache
 from sluice.state.backfilled import BackfillMissing, read_blocks
 from sluice.state.blocks import BlockId, unpack
 from sluice.state.finals import compact
 from sluice.state.series import START, of_partials, one, series_schema
-from sluice.state.state import Read, read_state
+from sluice.state.state import StateRead, read_state
 from sluice.storage.backfills import BackfillPointer, Backfills
 from sluice.storage.commits import CommitLog
 from sluice.storage.epochs import PeriodKey, StatePeriod
@@ -75,7 +75,7 @@ class OpenPeriods:
 
     def __init__(self, engine: sa.Engine, hbase: HBase, most: int = GROUPS_BYTES) -> None:
         self._engine, self._hbase = engine, hbase
-        self._kept: Kept[Key, OpenPart] = Kept(lambda part: part.rows.nbytes, most)
+        self._kept: LruCache[Key, OpenPart] = LruCache(lambda part: part.rows.nbytes, most)
         self._numbers = count()
         self._reading = threading.Lock()
 
@@ -144,7 +144,7 @@ class OpenPeriods:
     def _series(
         self,
         task: ActiveTask,
-        read: Read,
+        read: StateRead,
         filled: Mapping[int, tuple[BackfillPointer, ...]],
         starts: Sequence[int],
     ) -> pa.Table:
@@ -166,7 +166,7 @@ class OpenPeriods:
         return Moment(snapshot.head, state, {start: tuple(own) for start, own in filled.items()})
 
 
-def at_one_commit(log: CommitLog, hbase: HBase, keys: Sequence[PeriodKey]) -> Read:
+def at_one_commit(log: CommitLog, hbase: HBase, keys: Sequence[PeriodKey]) -> StateRead:
     """The periods' blocks, all as of the snapshot's commit.
 
     If commits keep overtaking it, some blocks are as of a commit that was made during the last attempt.

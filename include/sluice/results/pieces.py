@@ -23,7 +23,7 @@ OPEN_BYTES = 32 << 20
 _ALIKE = [np.broadcast_to(np.int64(state), 1 << 40) for state in range(len(STATES))]
 
 
-class Piece(NamedTuple):
+class SeriesPiece(NamedTuple):
     """SERIES in order and in one piece, and where each row's period is from.
 
     What has a name never changes, and its rows have one state.
@@ -48,14 +48,14 @@ class Pieces:
         self._waiting: tuple[pa.Table, int, str] | None = None
         self._opened = self._open()
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[SeriesPiece]:
         for each in self._sides.final:
             yield from self._before(each.first)
             if each.first in self._sides.superseded:
                 yield from self._superseded(each)
             else:
                 for rows, name in self._blocks(each):
-                    yield Piece(rows, _all(FINAL, rows), 0, each.run_id, name)
+                    yield SeriesPiece(rows, _all(FINAL, rows), 0, each.run_id, name)
         yield from self._before(None)
 
     def _blocks(self, of: FinalRange) -> Iterator[tuple[pa.Table, str]]:
@@ -67,7 +67,7 @@ class Pieces:
         else:
             yield in_order(together(list(tables))), ""
 
-    def _superseded(self, of: FinalRange) -> Iterator[Piece]:
+    def _superseded(self, of: FinalRange) -> Iterator[SeriesPiece]:
         """The range's blocks, and the periods that had no line yet when it was published."""
         tables = [rows for rows, _ in self._blocks(of)]
         known = np.unique(np.concatenate([_starts(each) for each in tables] or [np.empty(0, np.int64)]))
@@ -81,19 +81,19 @@ class Pieces:
             rows, codes = together(found), np.concatenate(states)
             marked = in_order(rows.append_column("state", pa.array(codes)))
             codes = marked.column("state").to_numpy()
-            yield Piece(marked.drop_columns(["state"]), codes, commit, of.run_id)
+            yield SeriesPiece(marked.drop_columns(["state"]), codes, commit, of.run_id)
 
-    def _before(self, limit: int | None) -> Iterator[Piece]:
+    def _before(self, limit: int | None) -> Iterator[SeriesPiece]:
         """What is open before this start and was not given yet."""
         while (waiting := self._waiting or next(self._opened, None)) is not None:
             rows, commit, name = waiting
             end = rows.num_rows if limit is None else int(np.searchsorted(_starts(rows), limit))
             if end == rows.num_rows:
-                yield Piece(rows, _all(OPEN, rows), commit, "", name)
+                yield SeriesPiece(rows, _all(OPEN, rows), commit, "", name)
                 self._waiting = None
                 continue
             if end:
-                yield Piece(rows.slice(0, end), np.full(end, OPEN), commit, "")
+                yield SeriesPiece(rows.slice(0, end), np.full(end, OPEN), commit, "")
             self._waiting = rows.slice(end), commit, ""
             return
 

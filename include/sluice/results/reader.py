@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.results.answers import Seen, key_of
-from sluice.results.filters import Chosen, Filter, begins_of, bits
+from sluice.results.answers import PeriodsRead, key_of
+from sluice.results.filters import ChosenRows, SeriesFilter, begins_of, bits
 from sluice.results.layers import Layers, Remembers
 from sluice.results.periods import within
-from sluice.results.pieces import Piece, Pieces
+from sluice.results.pieces import Pieces, SeriesPiece
 from sluice.results.query import PERIOD, Query
 from sluice.results.rows import OPEN, STATES, alike, given, rows_of, schema_of
-from sluice.results.shape import MOST_ROWS, Part, TooManyRows, coarser, rolled, topped
-from sluice.results.values import Values, with_some
+from sluice.results.shape import MOST_ROWS, ShapePart, TooManyRows, coarser, rolled, topped
+from sluice.results.values import StateColumns, with_some
 from sluice.runtime.arrays import Bools, Ints
 from sluice.state.portions import portions
 from sluice.state.series import START, one
@@ -45,7 +45,7 @@ PERIODS = pa.schema(
 )
 
 
-def read(layers: Layers, query: Query) -> list[Answer]:
+def read(layers: Layers, query: Query) -> list[ResultsAnswer]:
     """Answer the query, one answer for each of its tasks in their order.
 
     Raises UnknownTask, UnknownVersion and BadQuery at once; TooManyRows and what the stores raise while an
@@ -54,10 +54,10 @@ def read(layers: Layers, query: Query) -> list[Answer]:
     tasks = [layers.task(name, query.version) for name in query.tasks]
     for task in tasks:
         query.check(task)
-    return [Answer(layers, task, query) for task in tasks]
+    return [ResultsAnswer(layers, task, query) for task in tasks]
 
 
-class Answer:
+class ResultsAnswer:
     """The results of one task; it can be read once.
 
     `more` says afterwards whether there are rows behind the query's limit.
@@ -73,8 +73,8 @@ class Answer:
         self._kept = layers.values if isinstance(layers, Remembers) else None
         starts = within(query.since, query.until)
         self._since, self._until = starts.start, starts.stop
-        self._only = Filter(task, self._since, self._until, query.where)
-        self._seen: list[Seen] = []
+        self._only = SeriesFilter(task, self._since, self._until, query.where)
+        self._seen: list[PeriodsRead] = []
         self._given: tuple[int, int] | None = None  # the periods of the first and the last row given
 
     @property
@@ -179,7 +179,7 @@ class Answer:
                 made = [rows for piece in some for rows in self._rows(piece)]
             yield from made
 
-    def _rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def _rows(self, piece: SeriesPiece) -> Iterator[pa.RecordBatch]:
         if self._kept is not None and piece.name:
             yield from self._named(piece, self._kept)
             return
@@ -187,7 +187,7 @@ class Answer:
             states = chosen.numbers(piece.states)
             yield rows_of(chosen.of(piece.rows), self.task, self.dimensions, self.metrics, states)
 
-    def _named(self, piece: Piece, kept: Values) -> Iterator[pa.RecordBatch]:
+    def _named(self, piece: SeriesPiece, kept: StateColumns) -> Iterator[pa.RecordBatch]:
         """The rows of a piece with a name: slices of what is kept."""
         passing = kept.passing(piece.name, piece.rows, self._only)
         begins = passing.begins
@@ -195,7 +195,7 @@ class Answer:
         starts = begins.starts[inside]
         if not len(starts):
             return
-        self._seen.append(Seen(starts, piece.states[: len(starts)], piece.commit, piece.run_id))
+        self._seen.append(PeriodsRead(starts, piece.states[: len(starts)], piece.commit, piece.run_id))
         begin, end = int(begins.rows[inside.start]), int(begins.rows[inside.stop])
         columns = [passing.values(name) for name in self.metrics]
         whole = given(passing.stored, self.task, self.dimensions, columns, self.schema)
@@ -210,8 +210,8 @@ class Answer:
         query, task = self._query, self.task
         names = [each.name for each in task.spec.dimensions]
         keep = [names.index(name) for name in self.dimensions]
-        parts: Iterator[Part] = (
-            Part(chosen.of(piece.rows), chosen.numbers(piece.states))
+        parts: Iterator[ShapePart] = (
+            ShapePart(chosen.of(piece.rows), chosen.numbers(piece.states))
             for some in self._pieces(sides)
             for piece, chosen in self._chosen(some)
         )
@@ -220,12 +220,12 @@ class Answer:
         for part in parts if query.top is None else topped(parts, task, keep, query.top):
             yield rows_of(part.rows, task, self.dimensions, self.metrics, part.states)
 
-    def _pieces(self, sides: Sides) -> Iterator[list[Piece]]:
+    def _pieces(self, sides: Sides) -> Iterator[list[SeriesPiece]]:
         """The pieces of the query's time, a few at a time."""
         pieces = Pieces(self._layers, self.task, sides, self._since, self._until)
         return portions(pieces, lambda piece: 1, TURN_PIECES)
 
-    def _chosen(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Chosen]]:
+    def _chosen(self, pieces: Iterable[SeriesPiece]) -> Iterator[tuple[SeriesPiece, ChosenRows]]:
         """The pieces that have rows which pass, and which rows these are."""
         for piece in pieces:
             chosen = self._only.choose(piece.rows, self._mask(piece))
@@ -233,17 +233,19 @@ class Answer:
                 self._note(piece, chosen)
                 yield piece, chosen
 
-    def _mask(self, piece: Piece) -> Bools | None:
+    def _mask(self, piece: SeriesPiece) -> Bools | None:
         """Which rows pass the conditions; None: all."""
         if self._kept is None or not piece.name:
             return self._only.mask(piece.rows)
         mask = self._kept.passing(piece.name, piece.rows, self._only).mask
         return None if mask is None else mask.to_numpy(zero_copy_only=False)
 
-    def _note(self, piece: Piece, chosen: Chosen) -> None:
+    def _note(self, piece: SeriesPiece, chosen: ChosenRows) -> None:
         starts = chosen.numbers(one(piece.rows.column(START)).to_numpy())
         rows, starts = begins_of(starts)
-        self._seen.append(Seen(starts, chosen.numbers(piece.states)[rows[:-1]], piece.commit, piece.run_id))
+        self._seen.append(
+            PeriodsRead(starts, chosen.numbers(piece.states)[rows[:-1]], piece.commit, piece.run_id)
+        )
 
 
 def _joined(arrays: Iterable[Ints]) -> Ints:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from sluice.engine.groups import code, group
 from sluice.metrics import metric
-from sluice.results.query import ALL, Query, Top
+from sluice.results.query import ALL, Query, TopSeries
 from sluice.runtime.arrays import Bools, Ints
 from sluice.state.series import START, dimension, merged, one, together
 from sluice.tasks.period import Period, parse_period
@@ -30,7 +30,7 @@ class TooManyRows(ValueError):
         )
 
 
-class Part(NamedTuple):
+class ShapePart(NamedTuple):
     """SERIES in order, and the codes of their periods' states."""
 
     rows: pa.Table
@@ -57,10 +57,10 @@ def coarser(query: Query, task: ActiveTask) -> Starts | None:
 
 
 def rolled(
-    parts: Iterable[Part], task: ActiveTask, keep: Sequence[int], starts: Starts | None
-) -> Iterator[Part]:
+    parts: Iterable[ShapePart], task: ActiveTask, keep: Sequence[int], starts: Starts | None
+) -> Iterator[ShapePart]:
     """The parts with the kept dimensions and coarser periods; a period waits until it is complete."""
-    waiting: Part | None = None
+    waiting: ShapePart | None = None
     for part in parts:
         if not part.rows.num_rows:
             continue
@@ -70,13 +70,15 @@ def rolled(
         begins = found.rows.column(START).to_numpy()
         end = int(np.searchsorted(begins, begins[-1]))
         if end:
-            yield Part(found.rows.slice(0, end), found.states[:end])
-        waiting = Part(found.rows.slice(end), found.states[end:])
+            yield ShapePart(found.rows.slice(0, end), found.states[:end])
+        waiting = ShapePart(found.rows.slice(end), found.states[end:])
     if waiting is not None:
         yield waiting
 
 
-def _roll(parts: Sequence[Part], task: ActiveTask, keep: Sequence[int], starts: Starts | None) -> Part:
+def _roll(
+    parts: Sequence[ShapePart], task: ActiveTask, keep: Sequence[int], starts: Starts | None
+) -> ShapePart:
     rows = together([part.rows for part in parts])
     codes = np.concatenate([part.states for part in parts])
     times, own = np.unique(rows.column(START).to_numpy(), return_inverse=True)
@@ -84,15 +86,17 @@ def _roll(parts: Sequence[Part], task: ActiveTask, keep: Sequence[int], starts: 
     return _with_states(merged(rows, task, keep, begins), begins, codes)
 
 
-def _with_states(rows: pa.Table, begins: Ints, codes: Ints) -> Part:
+def _with_states(rows: pa.Table, begins: Ints, codes: Ints) -> ShapePart:
     """A merged table with the greatest code of what went into each of its periods."""
     times, own = np.unique(begins, return_inverse=True)
     greatest = np.zeros(len(times), np.int64)
     np.maximum.at(greatest, own, codes)
-    return Part(rows, greatest[np.searchsorted(times, rows.column(START).to_numpy())])
+    return ShapePart(rows, greatest[np.searchsorted(times, rows.column(START).to_numpy())])
 
 
-def topped(parts: Iterable[Part], task: ActiveTask, keep: Sequence[int], top: Top) -> Iterator[Part]:
+def topped(
+    parts: Iterable[ShapePart], task: ActiveTask, keep: Sequence[int], top: TopSeries
+) -> Iterator[ShapePart]:
     """The top series, and all others of each period as one, whose dimensions are null.
 
     Raises TooManyRows.
@@ -107,7 +111,7 @@ def topped(parts: Iterable[Part], task: ActiveTask, keep: Sequence[int], top: To
     yield _with_states(merged(rows, task, keep, begins, rest), begins, codes)
 
 
-def _rest(rows: pa.Table, keep: Sequence[int], top: Top) -> Bools:
+def _rest(rows: pa.Table, keep: Sequence[int], top: TopSeries) -> Bools:
     """Which rows are of series that are not among the top ones over the whole time."""
     coded = [code(one(rows.column(dimension(number)))) for number in keep]
     groups = group([each for each, _ in coded], rows.num_rows)
@@ -132,9 +136,9 @@ def _rest(rows: pa.Table, keep: Sequence[int], top: Top) -> Bools:
     return found
 
 
-def held(parts: Iterable[Part], what: str) -> list[Part]:
+def held(parts: Iterable[ShapePart], what: str) -> list[ShapePart]:
     """The parts that have rows, in memory. Raises TooManyRows."""
-    kept, number = list[Part](), 0
+    kept, number = list[ShapePart](), 0
     for part in parts:
         number += part.rows.num_rows
         if number > MOST_ROWS:

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from dataclasses import replace
 from typing import Protocol
 
-from sluice.runtime.kept import Kept
+from sluice.runtime.kept import LruCache
 from sluice.storage.commits import Version
 from sluice.storage.finals import Sides
 
@@ -32,7 +32,7 @@ class KnownSides:
     """The sides that were read last. May be shared between threads."""
 
     def __init__(self) -> None:
-        self._kept: Kept[tuple[str, Version, int, int], Sides] = Kept(lambda _: 1, WINDOWS)
+        self._kept: LruCache[tuple[str, Version, int, int], Sides] = LruCache(lambda _: 1, WINDOWS)
 
     def of(self, book: Book, version: Version, since: int, until: int) -> Sides:
         """The same as `book.sides`, as of a moment not before this call."""

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.metrics import accumulator_columns, metric
-from sluice.results.filters import Begins, Filter, begins_of, bits
+from sluice.results.filters import Begins, SeriesFilter, begins_of, bits
 from sluice.results.query import is_list
 from sluice.runtime.arrays import Bools
-from sluice.runtime.kept import Kept
+from sluice.runtime.kept import LruCache
 from sluice.state.series import START, one
 
 #: Metrics whose values are always integers.
@@ -28,13 +28,13 @@ VALUES_BYTES = 224 << 20
 Columns = tuple[pa.Array, ...]
 
 
-class Values:
+class StateColumns:
     """The columns made of final blocks and of open periods, by the names of those. For several threads."""
 
     def __init__(self, most: int = VALUES_BYTES) -> None:
-        self._kept: Kept[tuple[str, str, str], Columns] = Kept(_bytes, most)
+        self._kept: LruCache[tuple[str, str, str], Columns] = LruCache(_bytes, most)
 
-    def passing(self, name: str, rows: pa.Table, only: Filter) -> Passing:
+    def passing(self, name: str, rows: pa.Table, only: SeriesFilter) -> Passing:
         """The SERIES `rows` that pass the conditions, whatever the time; `name` is theirs for ever."""
         return Passing(self._kept, name, rows, only)
 
@@ -43,7 +43,7 @@ class Passing:
     """SERIES with a name that pass the conditions: what is made of them is kept, the rest is theirs."""
 
     def __init__(
-        self, kept: Kept[tuple[str, str, str], Columns], name: str, rows: pa.Table, only: Filter
+        self, kept: LruCache[tuple[str, str, str], Columns], name: str, rows: pa.Table, only: SeriesFilter
     ) -> None:
         self._kept, self._name, self._rows = kept, name, rows
         self._key = only.key
@@ -81,7 +81,7 @@ class Passing:
         return self._kept.made((self._name, self._key, what), make)
 
 
-def _mask(rows: pa.Table, only: Filter) -> Columns:
+def _mask(rows: pa.Table, only: SeriesFilter) -> Columns:
     mask = only.mask(rows)
     return () if mask is None else (bits(mask),)
 

@@ -98,7 +98,7 @@ class Crew:
         highest = max(living, default=1)
         return [f"{self._job}-{number}" for number in range(2, highest + 1)]
 
-    def _records(self, run: Path) -> list[detached.Record]:
+    def _records(self, run: Path) -> list[detached.ProcessRecord]:
         """Those of the members after the first, and of their successors."""
         found = [detached.read(name, run) for name in detached.names(run) if self._number(name)]
         return [record for record in found if record is not None]

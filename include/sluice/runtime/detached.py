@@ -46,13 +46,13 @@ class ProcessError(RuntimeError):
 class AlreadyRunning(ProcessError):
     """The process already runs; ``record`` identifies it."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: ProcessRecord) -> None:
         super().__init__(f"{record.name!r} already runs as pid {record.pid}: adopt it, or stop it first")
         self.record = record
 
 
 @dataclass(frozen=True)
-class Record:
+class ProcessRecord:
     """What identifies one running process. ``pid`` is 0 while it is being started."""
 
     name: str
@@ -78,11 +78,11 @@ def names(run: Path | None = None) -> list[str]:
     return sorted(path.stem for path in found if not path.name.endswith(".progress.json"))
 
 
-def read(name: str, run: Path | None = None) -> Record | None:
+def read(name: str, run: Path | None = None) -> ProcessRecord | None:
     """The last record of that name, whether its process lives or not; None if there is none."""
     path = (run or run_dir()) / f"{name}.json"
     try:
-        record = Record(**json.loads(path.read_text()))
+        record = ProcessRecord(**json.loads(path.read_text()))
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:
@@ -94,7 +94,7 @@ def read(name: str, run: Path | None = None) -> Record | None:
     return record
 
 
-def adopt(name: str, run: Path | None = None, owner: str | None = None) -> Record | None:
+def adopt(name: str, run: Path | None = None, owner: str | None = None) -> ProcessRecord | None:
     """The process of that name if it is alive; ``owner`` owns it from now on (None: no change)."""
     run = run or run_dir()
     with _locked(name, run):
@@ -107,7 +107,7 @@ def adopt(name: str, run: Path | None = None, owner: str | None = None) -> Recor
         return record
 
 
-def alive(record: Record | None) -> bool:
+def alive(record: ProcessRecord | None) -> bool:
     """Whether exactly this process still runs: not a zombie, not another process under its pid."""
     if record is None or record.pid <= 0 or record.boot != _boot():
         return False
@@ -128,7 +128,7 @@ def start(
     run: Path | None = None,
     owner: str = "",
     rotate: bool = True,
-) -> Record:
+) -> ProcessRecord:
     """Start ``argv`` as a session leader, detached from this process, and record it.
 
     env: added to what it inherits (`runtime.inherited`). log: gets both outputs; default
@@ -144,7 +144,7 @@ def start(
             if alive(before):
                 raise AlreadyRunning(before)
             _signal(_members(before), signal.SIGKILL)
-        record = Record(
+        record = ProcessRecord(
             name, 0, 0, _boot(), secrets.token_hex(8), list(argv), datetime.now(UTC).isoformat(), owner
         )
         _write(record, run)
@@ -170,7 +170,7 @@ def start(
         return record
 
 
-def _environment(record: Record, env: Mapping[str, str], run: Path) -> dict[str, str]:
+def _environment(record: ProcessRecord, env: Mapping[str, str], run: Path) -> dict[str, str]:
     """The process's variables; its secrets are in a file, which stays: the record may get another name."""
     from sluice.runtime import inherited
 
@@ -187,7 +187,7 @@ def ensure(
     run: Path | None = None,
     owner: str = "",
     rotate: bool = True,
-) -> tuple[Record, bool]:
+) -> tuple[ProcessRecord, bool]:
     """Adopt the process of that name if it runs, else start it; and whether it was started."""
     while True:
         record = adopt(name, run, owner)
@@ -199,7 +199,7 @@ def ensure(
             continue
 
 
-def rename(name: str, to: str, *, run: Path | None = None, owner: str = "") -> Record | None:
+def rename(name: str, to: str, *, run: Path | None = None, owner: str = "") -> ProcessRecord | None:
     """Let the living process of one name have another one from now on; its record there.
 
     What is left of the last process of that name is killed. None, and nothing happens, if no process has the
@@ -223,7 +223,9 @@ def forget(name: str, run: Path) -> None:
     (run / f"{name}.json").unlink(missing_ok=True)
 
 
-def stop(record: Record, grace: float = 10.0, *, run: Path | None = None, owner: str | None = None) -> bool:
+def stop(
+    record: ProcessRecord, grace: float = 10.0, *, run: Path | None = None, owner: str | None = None
+) -> bool:
     """Send SIGTERM to the process, and when it has ended to what it left; after ``grace`` seconds SIGKILL.
 
     It ends its children itself: a driver needs its JVM until the batch under way is committed.
@@ -267,7 +269,7 @@ def _locked(name: str, run: Path) -> Iterator[None]:
         yield
 
 
-def _write(record: Record, run: Path) -> None:
+def _write(record: ProcessRecord, run: Path) -> None:
     write_whole(run / f"{record.name}.json", json.dumps(asdict(record), indent=1))
 
 
@@ -312,7 +314,7 @@ def _leader(token: str) -> int | None:
     return None
 
 
-def _members(record: Record) -> list[int]:
+def _members(record: ProcessRecord) -> list[int]:
     """The living processes that belong to the record, its leader first.
 
     They are found by token, not by process group, because the group's number may be reused once the leader is

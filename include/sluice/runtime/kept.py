@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Kept(Generic[K, V]):
+class LruCache(Generic[K, V]):
     """Values by their keys; what was used last stays. May be shared between threads.
 
     A key must name its value for ever: what is kept is never looked at again. `most`: bytes of all values

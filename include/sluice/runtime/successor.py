@@ -21,7 +21,7 @@ from pathlib import Path
 
 from sluice.runtime import detached
 from sluice.runtime.backoff import Backoff
-from sluice.runtime.detached import Record
+from sluice.runtime.detached import ProcessRecord
 
 #: In the environment of a process that was started as a successor.
 SUCCESSOR = "SLUICE_SUCCESSOR"
@@ -127,7 +127,7 @@ class Successor:
         """How often it died in the last LATELY seconds."""
         return lately(self._deaths)
 
-    def take_place(self) -> Record | None:
+    def take_place(self) -> ProcessRecord | None:
         """Let it be the process of the name from now on; None if there is none, or the process lives."""
         if not self.lives:
             return None
@@ -142,7 +142,7 @@ class Successor:
         if detached.stop(found, STOP_GRACE, run=self._run, owner=owner):
             yield f"STOPPED the successor of {self._of}: {why}"
 
-    def _record(self) -> Record | None:
+    def _record(self) -> ProcessRecord | None:
         """Its record; None if there is none, or if it has taken the place already."""
         found, process = detached.read(self._name, self._run), detached.read(self._of, self._run)
         if found is not None and process is not None and found.token == process.token:

@@ -121,7 +121,7 @@ class Supervisor:
         self._restarts.append(now)
         yield f"RESTART {self.restarted_lately} of {self.name}: {self.claim()}"
 
-    def _replace(self, record: detached.Record) -> Iterator[str]:
+    def _replace(self, record: detached.ProcessRecord) -> Iterator[str]:
         yield f"RESTART of {self.name}: it is to run another command"
         detached.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
         yield self.claim()
@@ -152,7 +152,7 @@ class Supervisor:
             stopped = record is not None and detached.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
             return bool(dismissed.result()) or stopped
 
-    def _delay(self, dead: detached.Record) -> float:
+    def _delay(self, dead: detached.ProcessRecord) -> float:
         """How long to wait before the next start. Raises CrashLoop."""
         lived = (datetime.now(UTC) - datetime.fromisoformat(dead.started_at)).total_seconds()
         self._early_deaths = self._early_deaths + 1 if lived < STEADY else 0
@@ -161,7 +161,7 @@ class Supervisor:
             raise CrashLoop("\n".join([f"{self.name} died {times}, see {self.log}:", *tail(self.log)]))
         return min(LONGEST_DELAY, 2.0 ** (self._early_deaths - 2)) if self._early_deaths > 1 else 0.0
 
-    def _stuck(self, record: detached.Record, now: float) -> bool:
+    def _stuck(self, record: detached.ProcessRecord, now: float) -> bool:
         """Whether the position stayed the same for `stuck_after` seconds while the lag grew.
 
         The lag is compared with its value at least a quarter of that time ago. A process that has nothing to

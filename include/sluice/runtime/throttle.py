@@ -82,7 +82,7 @@ class Throttle:
         return max(0.0, *waits, 0.0)
 
 
-class Busy(RuntimeError):
+class QueueFull(RuntimeError):
     """Too much is waiting already."""
 
 
@@ -101,11 +101,11 @@ class Queue:
 
     @contextmanager
     def place(self, source: str, known: bool = False) -> Iterator[None]:
-        """Wait for one's turn. Raises Busy."""
+        """Wait for one's turn. Raises QueueFull."""
         places = self._waiting if known else self._waiting * 2 // 3
         with self._changed:
             if self._queued.total() >= places or self._queued[source] >= self._each:
-                raise Busy("too many log-ins at once: try again in a second")
+                raise QueueFull("too many log-ins at once: try again in a second")
             self._queued[source] += 1
             self._changed.wait_for(lambda: len(self._running) < self._most and source not in self._running)
             self._running.add(source)

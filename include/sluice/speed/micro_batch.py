@@ -46,7 +46,7 @@ from sluice.speed.source import TopicRange
 from sluice.speed.spark_pass import Here, OnExecutors
 from sluice.speed.state_pass import Connections
 from sluice.speed.topic_tasks import TopicTasks
-from sluice.speed.writer import Counted, Writer, nothing
+from sluice.speed.writer import CountedBatch, Writer, nothing
 from sluice.state.backfilled import Backfilled
 from sluice.storage.backfills import Backfills
 from sluice.storage.commits import Commit, CommitLog, TopicClaim
@@ -181,7 +181,7 @@ class MicroBatch:
         self._show(commit, counted, tasks, lag, laps)
         return counted.found.counts
 
-    def _show(self, commit: Commit, counted: Counted, tasks: Tasks, lag: int | None, laps: Laps) -> None:
+    def _show(self, commit: Commit, counted: CountedBatch, tasks: Tasks, lag: int | None, laps: Laps) -> None:
         """Write the batch into the progress file."""
         found = counted.found
         waited = observed.freshness(found.arrived, round(commit.committed_at.timestamp() * 1000))
@@ -220,7 +220,7 @@ class MicroBatch:
         end: dict[str, int],
         laps: Laps,
         tasks: Tasks,
-    ) -> Counted:
+    ) -> CountedBatch:
         """Count the batch for these tasks. Raises TasksFailed, which names the tasks to leave out.
 
         The whole batch is then counted again, because a batch counts a task wholly or not at all.

@@ -52,7 +52,7 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class OffsetBounds:
     """The first offset that each partition still has, and the one after its last."""
 
     topic_id: str
@@ -61,7 +61,7 @@ class Bounds:
 
 
 def starting_offsets(
-    topic: str, committed: Mapping[str, int], bounds: Bounds
+    topic: str, committed: Mapping[str, int], bounds: OffsetBounds
 ) -> tuple[dict[str, int], list[Lost]]:
     """The offsets to continue from, and the offsets that this skips.
 
@@ -99,11 +99,11 @@ class TopicOffsets:
         self._partitions: list[TopicPartition] = []
         self._look = 0.0
 
-    def bounds(self) -> Bounds:
+    def bounds(self) -> OffsetBounds:
         """The topic's id and its first and next offsets. Raises TopicMissing."""
         topic_id = self._describe()
         first = self._consumer.beginning_offsets(self._partitions)
-        return Bounds(topic_id, {at.partition: offset for at, offset in first.items()}, self.ends())
+        return OffsetBounds(topic_id, {at.partition: offset for at, offset in first.items()}, self.ends())
 
     def now(self) -> dict[int, int]:
         """The offset after each partition's last record. Raises TopicReplaced, TopicMissing."""

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from sluice.engine.results import results
 from sluice.engine.set_aside import FAILED, Failures, Version, each_or_all, from_table, to_table
-from sluice.speed.state_pass import Stores
+from sluice.speed.state_pass import StateStores
 from sluice.state.backfilled import Backfilled
 from sluice.state.blocks import BlockId
 from sluice.state.cells import online_cells
 from sluice.state.state import read_blocks
-from sluice.state.written import Look, Written
+from sluice.state.written import ChangedResults, Written
 from sluice.storage.backfills import Backfills
 from sluice.storage.hbase import RESULTS
 from sluice.tasks.spec import ActiveTask
@@ -37,7 +37,7 @@ WRITTEN_ARROW = pa.schema([("written", pa.int64()), *(each.with_nullable(True) f
 class ProjectionPass:
     """Writes the results of the series that were touched after a commit; picklable."""
 
-    stores: Stores
+    stores: StateStores
     topic: str
     projected: int  # the commit
     commit: int  # the newest one, and its time in ms; the cells carry it
@@ -85,12 +85,12 @@ class ProjectionPass:
 
     def _made(
         self, last: Written | None, unsettled: Set[Version], table: pa.Table
-    ) -> tuple[pa.Table, Look | None]:
+    ) -> tuple[pa.Table, ChangedResults | None]:
         """The results that differ from the last ones; a look of its own, because this may raise."""
         look = last.look(self.commit, unsettled) if last is not None else None
         return results(table, self.tasks, look), look
 
-    def _write(self, made: Sequence[tuple[pa.Table, Look | None]]) -> int:
+    def _write(self, made: Sequence[tuple[pa.Table, ChangedResults | None]]) -> int:
         if not made:
             return 0
         cells = online_cells(pa.concat_tables([rows for rows, _ in made]))
@@ -102,7 +102,7 @@ class ProjectionPass:
 
 
 @lru_cache(maxsize=4)
-def _backfilled(stores: Stores, topic: str) -> Backfilled:
+def _backfilled(stores: StateStores, topic: str) -> Backfilled:
     """What backfills counted of a topic, with a cache of this process."""
     return Backfilled(Backfills(stores.log(topic).engine), stores.hbase(), topic)
 

@@ -27,7 +27,7 @@ from sluice.spark.workers import with_metrics
 from sluice.speed.pace import pause_after
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.projection_pass import BLOCKS, WRITTEN, ProjectionPass, written
-from sluice.speed.state_pass import Stores
+from sluice.speed.state_pass import StateStores
 from sluice.speed.topic_tasks import TopicTasks
 from sluice.state.backfilled import Backfilled
 from sluice.state.blocks import BlockId
@@ -75,7 +75,7 @@ class Projector:
         self,
         commits: CommitLog,
         backfilled: Backfilled,
-        stores: Stores,
+        stores: StateStores,
         tasks: TopicTasks,
         *,
         newest: Callable[[], int],

@@ -65,7 +65,7 @@ class Slice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class SourcePart:
     """What one task reads: slices of a topic, one after the other; picklable.
 
     It yields RECORDS; no batch ends inside a record. Raises RecordsGone, NoRecords, KafkaError.
@@ -119,7 +119,7 @@ class TopicRange:
         wanted = sorted(each for each in slices if each.end > each.start)
         return cls(settings.kafka, topic, wanted, identity_key(settings))
 
-    def parts(self, most: int | None = None) -> list[Part]:
+    def parts(self, most: int | None = None) -> list[SourcePart]:
         """The records in at most `most` parts of about equal numbers of records; None: one part a partition.
 
         Within a part they come in the order of their partitions and offsets.
@@ -131,7 +131,7 @@ class TopicRange:
             least = loads.index(min(loads))
             dealt[least].append(each)
             loads[least] += each.end - each.start
-        return [Part(self.kafka, self.topic, sorted(own), self.key) for own in dealt]
+        return [SourcePart(self.kafka, self.topic, sorted(own), self.key) for own in dealt]
 
 
 class _Own(threading.local):

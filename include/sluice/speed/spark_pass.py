@@ -42,7 +42,7 @@ class JobFailed(RuntimeError):
         super().__init__(raised(text))
 
 
-class Lines(Protocol):
+class LineSource(Protocol):
     """The lines of a batch."""
 
     def parts(self, most: int | None = None) -> Sequence[Iterable[pa.RecordBatch]]:
@@ -56,7 +56,7 @@ class Lines(Protocol):
 class Here:
     """Runs a small batch without routes in this process: a job would take longer than its work."""
 
-    lines: Lines
+    lines: LineSource
 
     def __call__(self, work: PartitionPass, dealing: Dealing, merging: Stage, dealt: bool) -> Gathered:
         """The lines are a single part, in which all copies of a line meet, so `dealt` changes nothing."""
@@ -70,7 +70,7 @@ class OnExecutors:
     """Runs a batch as a Spark job."""
 
     context: SparkContext
-    lines: Lines
+    lines: LineSource
 
     def __call__(self, work: PartitionPass, dealing: Dealing, merging: Stage, dealt: bool) -> Gathered:
         """`dealt` is an argument of `doubles.Pass`. Raises JobFailed."""

@@ -25,7 +25,7 @@ from sluice.state.blocks import BlockId, periods
 from sluice.state.merging import Changes, Touch, merge_into_blocks
 from sluice.state.state import AttemptState
 from sluice.storage.commits import CommitLog
-from sluice.storage.epochs import PeriodKey, Readable, StatePeriod
+from sluice.storage.epochs import CommittedColumns, PeriodKey, StatePeriod
 from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine_at
 
@@ -33,7 +33,7 @@ from sluice.storage.postgres import engine_at
 MOST_CELL = 8 << 20
 
 
-class Stores(Hashable, Protocol):
+class StateStores(Hashable, Protocol):
     """Where a task reads and writes state."""
 
     def hbase(self) -> HBase: ...
@@ -81,11 +81,11 @@ class StatePass:
     It merges the partial aggregates that were dealt to this task, and passes all other rows on.
     """
 
-    stores: Stores
+    stores: StateStores
     topic: str
     seq: int  # of the commit that is attempted
     token: str  # of the attempt
-    readable: Readable
+    readable: CommittedColumns
     series: int  # how many a period may have
     #: The periods that the driver knows, and those of them that are spread over all tasks.
     periods: Mapping[PeriodKey, StatePeriod] = field(default_factory=dict)

@@ -22,12 +22,12 @@ from sluice.speed.offsets import Lost, TopicOffsets, TopicReplaced, starting_off
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.routed.routes import Routes
 from sluice.speed.samples import Samples
-from sluice.speed.state_pass import StatePass, Stores
+from sluice.speed.state_pass import StatePass, StateStores
 from sluice.state.dealing import Dealing
 from sluice.state.periods import KnownPeriods, changed, outgrown
 from sluice.storage import tallies
 from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim
-from sluice.storage.epochs import Epochs, PeriodKey, Readable, StatePeriod
+from sluice.storage.epochs import CommittedColumns, Epochs, PeriodKey, StatePeriod
 from sluice.storage.hbase import STATE, HBase
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ RunAttempt = Callable[[PartitionPass, Dealing, StatePass, bool], Gathered]
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedBatch:
     """What a batch holds, adds to the ledger and changes in the state; not committed yet."""
 
     found: Gathered
@@ -56,9 +56,9 @@ class Counted:
         return sum(self.found.stated.column("blocks").to_pylist())
 
 
-def nothing() -> Counted:
+def nothing() -> CountedBatch:
     """A batch without lines."""
-    return Counted(Gathered.of(FOUND.empty_table()), ByteLedger(), [])
+    return CountedBatch(Gathered.of(FOUND.empty_table()), ByteLedger(), [])
 
 
 class Writer:
@@ -76,7 +76,7 @@ class Writer:
         self,
         commits: CommitLog,
         claim: TopicClaim,
-        stores: Stores,
+        stores: StateStores,
         offsets: TopicOffsets,
         *,
         tasks: int,
@@ -133,7 +133,7 @@ class Writer:
 
     def count(
         self, plan: EnginePlan, routes: Routes | None, run: RunAttempt, laps: Laps, *, small: bool = False
-    ) -> Counted:
+    ) -> CountedBatch:
         """Count the batch, and write the blocks that it changes. A small batch has one task of the state.
 
         They are columns that nobody reads before the commit. Raises TasksFailed, which names the tasks to
@@ -155,11 +155,11 @@ class Writer:
                 raise TasksFailed(found.failed)
             periods, late = changed(found.stated, self.seq + 1)
             if not late:
-                return Counted(found, ledger, periods)
+                return CountedBatch(found, ledger, periods)
             log.info("topic %s: %d periods are too large: counted again", self._commits.topic, len(late))
             self._known.widen(late)
 
-    def commit(self, end: dict[str, int], versions: Collection[Version], counted: Counted) -> Commit:
+    def commit(self, end: dict[str, int], versions: Collection[Version], counted: CountedBatch) -> Commit:
         """Make the batch true in one transaction. Raises FencedOut if another writer was first."""
         commit = self._commit(end, versions, counted)
         self._commits.append(commit)
@@ -209,7 +209,7 @@ class Writer:
             topic=self._commits.topic,
             seq=self.seq + 1,
             token=self.token,
-            readable=Readable(self.seq, self._epochs),
+            readable=CommittedColumns(self.seq, self._epochs),
             series=plan.limits.series,
             periods=self._known.all(),
             spread=spread,
@@ -217,7 +217,7 @@ class Writer:
             routed=frozenset(routes.tasks) if routes is not None else frozenset(),
         )
 
-    def _commit(self, end: dict[str, int], versions: Collection[Version], counted: Counted) -> Commit:
+    def _commit(self, end: dict[str, int], versions: Collection[Version], counted: CountedBatch) -> Commit:
         now = datetime.now(UTC)
         now = now.replace(microsecond=now.microsecond // 1000 * 1000)
         found = counted.found

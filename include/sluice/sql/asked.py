@@ -31,7 +31,7 @@ _MS = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScanBounds:
     """Bounds of what is read: periods that start in [since, until), and columns' values (None: any)."""
 
     since: int = ALWAYS.start  # ms since the epoch
@@ -63,16 +63,16 @@ class Asked:
         return self.since >= self.until or any(not allowed for _, allowed in self.values)
 
 
-def asked(filters: Iterable[Filter]) -> Asked:
+def asked(filters: Iterable[Filter]) -> ScanBounds:
     """The bounds that the filters give."""
-    found = Asked()
+    found = ScanBounds()
     for each in filters:
         column = ".".join(getattr(each, "attribute", ()))
         found = _in_time(found, each) if column == PERIOD else _with(found, column, each)
     return found
 
 
-def _in_time(found: Asked, given: Filter) -> Asked:
+def _in_time(found: ScanBounds, given: Filter) -> ScanBounds:
     """Periods start at whole milliseconds, and a filter's moment may lie between two."""
     match given:
         case EqualTo(_, datetime() as at) | EqualNullSafe(_, datetime() as at):
@@ -92,7 +92,7 @@ def _in_time(found: Asked, given: Filter) -> Asked:
     return replace(found, since=max(found.since, since), until=min(found.until, until))
 
 
-def _with(found: Asked, column: str, given: Filter) -> Asked:
+def _with(found: ScanBounds, column: str, given: Filter) -> ScanBounds:
     match given:
         case EqualTo(_, value) | EqualNullSafe(_, value):
             return replace(found, values=(*found.values, (column, frozenset({value}))))

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sluice.metrics import UnknownMetric, load_team, metric
 from sluice.runtime.settings import Settings
 from sluice.sql.kept import keep
-from sluice.sql.tables import Table, tables
+from sluice.sql.tables import SqlTable, tables
 from sluice.storage.hive import Hive, SqlFailed, SqlUnavailable
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask
@@ -33,7 +33,7 @@ class Keeper:
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         self._settings, self._say = settings, say
         self._thread: threading.Thread | None = None
-        self._kept: Sequence[Table] | None = None  # None: to be compared with the metastore's
+        self._kept: Sequence[SqlTable] | None = None  # None: to be compared with the metastore's
         self._checked = 0.0
         self._said: set[str] = set()
 

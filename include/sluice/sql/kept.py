@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sluice.sql.tables import MARK, PREFIX, RESULTS, Table
+from sluice.sql.tables import MARK, PREFIX, RESULTS, SqlTable
 from sluice.storage.hive import Hive, literal
 
 #: What is added to the database's name: the tables behind the views are there.
@@ -16,15 +16,15 @@ _MARKED = re.compile(rf"\b{re.escape(MARK)}=([0-9a-f]+)")
 _VIEW = re.compile(r"^Type: VIEW$", re.MULTILINE)
 
 
-def keep(hive: Hive, wanted: Sequence[Table]) -> list[str]:
+def keep(hive: Hive, wanted: Sequence[SqlTable]) -> list[str]:
     """Create, replace and drop views and tables until these are there; returns what was done, a line each.
 
     What somebody else created under one of the names stays. Raises SqlFailed, SqlUnavailable.
     """
-    return Kept(hive).to(wanted)
+    return KeptTables(hive).to(wanted)
 
 
-class Kept:
+class KeptTables:
     """What there is: views under the names that people use, and the tables that these show.
 
     A table never changes: its name has its digest. To replace one, another is created and the view is
@@ -40,7 +40,7 @@ class Kept:
         self._views = {each.name: each for each in self._there(self._database, f"{RESULTS}|{PREFIX}*")}
         self._tables = {each.name for each in self._there(self._own, "*")}
 
-    def to(self, wanted: Sequence[Table]) -> list[str]:
+    def to(self, wanted: Sequence[SqlTable]) -> list[str]:
         """Bring the metastore to these tables; returns what was done."""
         done = [line for table in wanted for line in self._follow(table)]
         names = {table.name for table in wanted}
@@ -53,7 +53,7 @@ class Kept:
             self._hive.query(f"DROP TABLE IF EXISTS {self._own}.{name}")
         return done
 
-    def _follow(self, table: Table) -> Iterator[str]:
+    def _follow(self, table: SqlTable) -> Iterator[str]:
         """Let the view of this name show this table."""
         view = self._views.get(table.name)
         if view is not None and not view.digest:

@@ -27,7 +27,7 @@ NAME = "sluice"
 KEPT_BYTES = 64 << 20
 
 
-class Results(DataSource):  # type: ignore[misc]  # PySpark is not typed here
+class ResultsSource(DataSource):  # type: ignore[misc]  # PySpark is not typed here
     """Results of all tasks, or of the version of one that the options `task` (its id) and `version` name."""
 
     @classmethod
@@ -47,12 +47,12 @@ class Reader(DataSourceReader):  # type: ignore[misc]
     """One scan of a statement."""
 
     def __init__(self, options: Mapping[str, str], columns: Sequence[str]) -> None:
-        from sluice.sql.asked import Asked
+        from sluice.sql.asked import ScanBounds
 
         task, version = options.get("task"), options.get("version")
         self.of = None if task is None or version is None else (int(task), int(version))
         self.columns = columns
-        self.asked = Asked()
+        self.asked = ScanBounds()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Read less because of the filters; Spark applies all of them again."""
@@ -129,8 +129,8 @@ class Reader(DataSourceReader):  # type: ignore[misc]
 def _layers() -> StoredLayers:
     """This process's layers: workers read many shares, and keep their connections."""
     from sluice.metrics import load_team
-    from sluice.results.layers import Bounds, StoredLayers
+    from sluice.results.layers import LayerBounds, StoredLayers
     from sluice.runtime.settings import Settings
 
     load_team()
-    return StoredLayers(Settings(), Bounds().within(KEPT_BYTES))
+    return StoredLayers(Settings(), LayerBounds().within(KEPT_BYTES))

@@ -46,7 +46,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class SqlTable:
     """A table as it must be, and the view of it that has its name."""
 
     name: str
@@ -87,10 +87,12 @@ class Table:
         yield f"ALTER VIEW {view} SET TBLPROPERTIES ('comment' = {comment}, {mark})"
 
 
-def tables(tasks: Iterable[ActiveTask]) -> list[Table]:
+def tables(tasks: Iterable[ActiveTask]) -> list[SqlTable]:
     """`results`, and a table for each of the tasks."""
     columns = tuple(Column(*each) for each in LONG)
-    found = [Table(RESULTS, columns, "Every result of every task: final where a day is published, else live")]
+    found = [
+        SqlTable(RESULTS, columns, "Every result of every task: final where a day is published, else live")
+    ]
     taken: set[str] = set()
     for task in sorted(tasks, key=lambda each: each.task_id):
         name = PREFIX + task.spec.name.replace("-", "_")  # Hive allows no - in a table's name
@@ -101,7 +103,7 @@ def tables(tasks: Iterable[ActiveTask]) -> list[Table]:
     return found
 
 
-def of_task(task: ActiveTask, name: str) -> Table:
+def of_task(task: ActiveTask, name: str) -> SqlTable:
     """The table of one task version."""
     names = [each.name for each in task.spec.dimensions]
     comments = {PERIOD: f"when the period begins; it lasts {task.spec.period}", STATE: _STATE}
@@ -112,7 +114,7 @@ def of_task(task: ActiveTask, name: str) -> Table:
         for field in schema
     )
     options = (("task", str(task.task_id)), ("version", str(task.version)))
-    return Table(name, columns, described(task), options)
+    return SqlTable(name, columns, described(task), options)
 
 
 def described(task: ActiveTask) -> str:

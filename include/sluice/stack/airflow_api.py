@@ -47,7 +47,7 @@ class AirflowTimeout(TimeoutError):
 
 
 @dataclass(frozen=True)
-class Run:
+class DagRun:
     """One run of a DAG."""
 
     dag: str
@@ -141,17 +141,17 @@ class Airflow:
                     raise AirflowTimeout(f"another backfill of {dag} does not end: cancel it") from error
             time.sleep(POLL_SECONDS)
 
-    def wait_backfill(self, number: int, timeout: float) -> list[Run]:
+    def wait_backfill(self, number: int, timeout: float) -> list[DagRun]:
         """The backfill's runs, once all have finished. Raises AirflowTimeout."""
 
-        def runs() -> list[Run] | None:
+        def runs() -> list[DagRun] | None:
             found = self.backfill_runs(number)
             # Airflow itself marks a backfill completed up to half a minute after its last run.
             return found if found and all(run.finished for run in found) else None
 
         return self._wait(runs, timeout, f"backfill {number}")
 
-    def backfill_runs(self, number: int) -> list[Run]:
+    def backfill_runs(self, number: int) -> list[DagRun]:
         """The backfill's runs; none before Airflow has made them."""
         backfill = self._backfills.get_backfill(number)
         return [
@@ -162,27 +162,27 @@ class Airflow:
             and (run.ended is None or run.ended >= backfill.created_at)
         ]
 
-    def runs(self, dag: str, *, kind: str | None = None, since: datetime | None = None) -> list[Run]:
+    def runs(self, dag: str, *, kind: str | None = None, since: datetime | None = None) -> list[DagRun]:
         """The DAG's runs, the newest first; with ``since`` only those made since then."""
         found = self._runs.get_dag_runs(
             dag, limit=PAGE, order_by=["-id"], run_type=[kind] if kind else None, run_after_gte=since
         )
         return [_run(each) for each in found.dag_runs]
 
-    def run(self, dag: str, run: str) -> Run:
+    def run(self, dag: str, run: str) -> DagRun:
         return _run(self._runs.get_dag_run(dag, run))
 
-    def wait_runs(self, dag: str, runs: Iterable[str], timeout: float) -> list[Run]:
+    def wait_runs(self, dag: str, runs: Iterable[str], timeout: float) -> list[DagRun]:
         """These runs, once all have succeeded or failed. Raises AirflowTimeout."""
         wanted = list(runs)
 
-        def finished() -> list[Run] | None:
+        def finished() -> list[DagRun] | None:
             found = [self.run(dag, each) for each in wanted]
             return found if all(run.finished for run in found) else None
 
         return self._wait(finished, timeout, f"{dag}: {', '.join(wanted)}")
 
-    def wait_downstream(self, dag: str, runs: Iterable[Run], timeout: float) -> list[Run]:
+    def wait_downstream(self, dag: str, runs: Iterable[DagRun], timeout: float) -> list[DagRun]:
         """The runs that these runs triggered by asset events, once all have finished.
 
         ``dag`` is the DAG that they triggered. A run whose task was skipped has no event, so nothing is
@@ -192,8 +192,8 @@ class Airflow:
         """
         sources = {(run.dag, run.id) for run in runs}
 
-        def finished() -> list[Run] | None:
-            found: dict[str, Run] = {}
+        def finished() -> list[DagRun] | None:
+            found: dict[str, DagRun] = {}
             after = sorted(
                 ((run.started, run) for run in self.runs(dag) if run.started), key=lambda pair: pair[0]
             )
@@ -255,7 +255,7 @@ class Airflow:
         errors = self._import_errors.get_import_errors(limit=PAGE).import_errors
         return {each.filename: each.stack_trace for each in errors}
 
-    def _wait(self, look: Callable[[], list[Run] | None], timeout: float, what: str) -> list[Run]:
+    def _wait(self, look: Callable[[], list[DagRun] | None], timeout: float, what: str) -> list[DagRun]:
         deadline = time.monotonic() + timeout
         while (found := look()) is None:
             if time.monotonic() > deadline:
@@ -264,8 +264,8 @@ class Airflow:
         return found
 
 
-def _run(found: DAGRunResponse) -> Run:
-    return Run(
+def _run(found: DAGRunResponse) -> DagRun:
+    return DagRun(
         dag=found.dag_id,
         id=found.dag_run_id,
         state=found.state.value,

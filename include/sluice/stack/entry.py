@@ -22,7 +22,7 @@ from sluice.stack.daemons.postgres import PostgresFailed
 from sluice.stack.database_roles import UnusableRole
 from sluice.stack.environment import DAEMON, own_environment
 from sluice.stack.jars import JarsMissing
-from sluice.stack.log import Log, lack_of_memory
+from sluice.stack.log import DaemonLog, lack_of_memory
 from sluice.stack.tls import BadCertificate
 
 POLL_SECONDS = 0.5
@@ -33,7 +33,7 @@ PROBLEM_LETTERS = 200  # some clients put pages of stack trace into their messag
 def run(settings: Settings, name: str) -> None:
     """Become the daemon; does not return."""
     chosen = daemon(name)
-    log = Log(name)
+    log = DaemonLog(name)
     secrets.make_missing(settings)
     secrets.add_given(settings)
     settings = Settings()
@@ -71,7 +71,7 @@ def keep(settings: Settings, names: Sequence[str]) -> None:
     os.execve(argv[0], argv, own_environment(settings))  # noqa: S606
 
 
-def wait(settings: Settings, name: str, log: Log) -> None:
+def wait(settings: Settings, name: str, log: DaemonLog) -> None:
     """Return once the daemon is healthy, however long it takes; log every 15 s what it lacks."""
     reported = time.monotonic()
     log(f"waiting for {name}")

@@ -27,7 +27,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Job:
+class JobStatus:
     """How to read a job's progress files, and its Kafka group.
 
     together: one document of those of several members, by member.
@@ -134,8 +134,8 @@ def _of_all(members: Mapping[str, Document], topics: Mapping[str, Any]) -> Docum
 
 
 JOBS = {
-    SPEED_LAYER: Job(lambda topic: topic.get("end"), "speed", _one_driver),
-    "archiver": Job(
+    SPEED_LAYER: JobStatus(lambda topic: topic.get("end"), "speed", _one_driver),
+    "archiver": JobStatus(
         lambda topic: {number: each.get("position") for number, each in topic.get("partitions", {}).items()},
         "archive",
         _one_archiver,

@@ -16,7 +16,7 @@ END_BYTES = 256 << 10
 _OUT_OF_MEMORY = re.compile(rb"java\.lang\.OutOfMemoryError: ([A-Za-z ]{1,60})")
 
 
-class Log:
+class DaemonLog:
     """Lines for a daemon's log, each with its time."""
 
     def __init__(self, name: str) -> None:

@@ -14,7 +14,7 @@ SAMPLE_SECONDS = 4.0
 SETTLED_SECONDS = 15.0
 
 
-class Family:
+class ProcessFamily:
     """Finds every process of an instance.
 
     These are the daemons, Airflow's workers, Spark's drivers and Python workers. They inherit SLUICE_INSTANCE
@@ -79,7 +79,7 @@ class PeakMemory:
 
     def __init__(self, settings: Settings, every: float = SAMPLE_SECONDS) -> None:
         self.peak_bytes = 0
-        self._family = Family(settings)
+        self._family = ProcessFamily(settings)
         self._every = every
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memory", daemon=True)

@@ -173,7 +173,7 @@ def _open(settings: Settings, wanted: dict[str, Any]) -> None:
             time.sleep(POLL_SECONDS)
 
 
-def _start(settings: Settings, wanted: dict[str, Any]) -> detached.Record:
+def _start(settings: Settings, wanted: dict[str, Any]) -> detached.ProcessRecord:
     run = folder(settings)
     require_outside()
     if before := detached.read(GATEWAY, run):

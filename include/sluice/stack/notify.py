@@ -20,10 +20,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Notifications, Settings
-from sluice.stack.log import Log
+from sluice.stack.log import DaemonLog
 from sluice.storage import untold
 from sluice.storage.postgres import engine
-from sluice.storage.untold import Event
+from sluice.storage.untold import AlertEvent
 
 SECONDS = 10.0
 #: At most this many alerts at a time, because nobody reads more.
@@ -69,7 +69,7 @@ def run(say: Callable[[str], None]) -> NoReturn:
             say(f"alerts cannot be read: {str(error).splitlines()[0]}")
 
 
-def _post(settings: Settings, events: Sequence[Event]) -> None:
+def _post(settings: Settings, events: Sequence[AlertEvent]) -> None:
     """Send one POST with a JSON object for each event."""
     with requests.Session() as http:
         http.trust_env = False
@@ -83,7 +83,7 @@ def _post(settings: Settings, events: Sequence[Event]) -> None:
             answer.raise_for_status()
 
 
-def document(settings: Settings, event: Event) -> dict[str, str]:
+def document(settings: Settings, event: AlertEvent) -> dict[str, str]:
     """The object that a webhook gets for an event; `text` suits Slack, Mattermost and the like."""
     return {
         "instance": settings.instance,
@@ -96,7 +96,7 @@ def document(settings: Settings, event: Event) -> dict[str, str]:
     }
 
 
-def _mail(settings: Settings, events: Sequence[Event]) -> None:
+def _mail(settings: Settings, events: Sequence[AlertEvent]) -> None:
     """Send one mail with all events."""
     where = settings.notifications
     mail = EmailMessage()
@@ -119,10 +119,10 @@ def _server(where: Notifications) -> smtplib.SMTP:
     return server
 
 
-def _line(settings: Settings, event: Event) -> str:
+def _line(settings: Settings, event: AlertEvent) -> str:
     return f"[sluice {settings.instance}] {event.what}: {event.message}"
 
 
 if __name__ == "__main__":
     end_with_parent()
-    run(Log("notify"))
+    run(DaemonLog("notify"))

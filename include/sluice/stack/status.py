@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Line:
+class StatusLine:
     """One daemon or job. ``port`` is 0 if it has none, ``problem`` empty if it is healthy."""
 
     name: str
@@ -35,7 +35,7 @@ class Line:
         return not self.problem
 
 
-def daemons(settings: Settings) -> list[Line]:
+def daemons(settings: Settings) -> list[StatusLine]:
     """Every daemon; those that are started are asked for their health, all at the same time."""
     programs = supervisord.programs(settings) if supervisord.running(settings) else {}
     apart = _job_pids(settings)
@@ -44,7 +44,7 @@ def daemons(settings: Settings) -> list[Line]:
         return list(pool.map(lambda daemon: _daemon(settings, daemon.name, programs, apart), wanted))
 
 
-def jobs(settings: Settings) -> list[Line]:
+def jobs(settings: Settings) -> list[StatusLine]:
     """The detached processes that were started and not stopped.
 
     These are Flume's agents, the speed layer and the archiver, and the gateway. A successor is shown while it
@@ -95,25 +95,27 @@ def _job_pids(settings: Settings) -> set[int]:
     return {record.pid for record in records if record is not None}
 
 
-def _job(name: str, run: Path) -> Line:
+def _job(name: str, run: Path) -> StatusLine:
     record = detached.read(name, run)
     living = detached.alive(record)
     memory = family_bytes(record.pid) if record and living else 0
-    return Line(name, "running" if living else "dead", 0, memory, "" if living else "see its log")
+    return StatusLine(name, "running" if living else "dead", 0, memory, "" if living else "see its log")
 
 
 def _daemon(
     settings: Settings, name: str, programs: Mapping[str, supervisord.Program], apart: Collection[int]
-) -> Line:
+) -> StatusLine:
     daemon = catalogue.DAEMONS[name]
     port = settings.port(daemon.ports[0]) if daemon.ports else 0
     program = programs.get(name)
     if program is None and not (programs and daemon.for_clients):
-        return Line(name, "external" if programs else "stopped", port, 0, "" if programs else "not running")
+        return StatusLine(
+            name, "external" if programs else "stopped", port, 0, "" if programs else "not running"
+        )
     if program is None:
-        return Line(name, "external", 0, 0, check(settings, name) or "")
+        return StatusLine(name, "external", 0, 0, check(settings, name) or "")
     if program.state not in ("RUNNING", "STARTING"):
-        return Line(name, program.state.lower(), port, 0, program.message or "not running")
-    return Line(
+        return StatusLine(name, program.state.lower(), port, 0, program.message or "not running")
+    return StatusLine(
         name, program.state.lower(), port, family_bytes(program.pid, apart), check(settings, name) or ""
     )

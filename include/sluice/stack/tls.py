@@ -52,7 +52,7 @@ class BadCertificate(ValueError):
 
 
 @dataclass(frozen=True)
-class Shown:
+class DoorCertificate:
     """What the doors show. fingerprint: of the authority, SHA-256; names: of the certificate."""
 
     fingerprint: str
@@ -103,12 +103,14 @@ def prepare_tls(settings: Settings) -> None:
             write_bytes(own / name, data, 0o600)
 
 
-def shown(settings: Settings) -> Shown:
+def shown(settings: Settings) -> DoorCertificate:
     """What is in the files now. They must be there."""
     own = folder(settings)
     trusted = x509.load_pem_x509_certificate((own / AUTHORITY).read_bytes())
     first = x509.load_pem_x509_certificate((own / CERTIFICATE).read_bytes())
-    return Shown(trusted.fingerprint(SHA256()).hex(":").upper(), _names(first), first.not_valid_after_utc)
+    return DoorCertificate(
+        trusted.fingerprint(SHA256()).hex(":").upper(), _names(first), first.not_valid_after_utc
+    )
 
 
 class Context:

@@ -28,7 +28,7 @@ PATIENCE = 9  # three minutes: a machine can be busy for one
 
 
 @dataclass
-class Seen:
+class ProcessHealth:
     """What is known about a daemon's present process."""
 
     pid: int
@@ -37,13 +37,13 @@ class Seen:
 
 
 @dataclass
-class Watch:
+class DaemonWatch:
     """Watches an instance's own daemons; one that is sick for `patience` looks is restarted."""
 
     settings: Settings
     say: Callable[[str], None]
     patience: int = PATIENCE
-    seen: dict[str, Seen] = field(default_factory=dict)
+    seen: dict[str, ProcessHealth] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)  # at the last look; empty for a healthy daemon
 
     def look(self) -> dict[str, str]:
@@ -71,7 +71,7 @@ class Watch:
     ) -> bool:
         seen = self.seen.get(daemon.name)
         if seen is None or seen.pid != pid:
-            seen = self.seen[daemon.name] = Seen(pid)
+            seen = self.seen[daemon.name] = ProcessHealth(pid)
         if problems[daemon.name] is None:
             seen.was_healthy, seen.sick = True, 0
         elif seen.was_healthy and not any(problems[need] for need in needs):
@@ -115,7 +115,7 @@ def run(
 
     looked: is given the daemons' problems after each look. restarts: restart sick daemons by supervisord.
     """
-    watch = Watch(settings, say)
+    watch = DaemonWatch(settings, say)
     while True:
         time.sleep(SECONDS)
         try:

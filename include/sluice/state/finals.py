@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.runtime.kept import Kept
+from sluice.runtime.kept import LruCache
 from sluice.state.portions import BYTES_A_GET, portions
 from sluice.state.series import START
 from sluice.storage.finals import FinalBlock, Finals
@@ -125,7 +125,7 @@ class FinalBlocks:
 
     def __init__(self, hbase: HBase, most: int = CACHE_BYTES) -> None:
         self._hbase = hbase
-        self._kept: Kept[str, pa.Table] = Kept(lambda table: table.nbytes, most)
+        self._kept: LruCache[str, pa.Table] = LruCache(lambda table: table.nbytes, most)
         self._reading = threading.Lock()
 
     def read(self, blocks: Iterable[FinalBlock], schema: pa.Schema) -> Iterator[tuple[FinalBlock, pa.Table]]:

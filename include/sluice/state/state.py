@@ -26,8 +26,8 @@ from sluice.state.deltas import LARGE, block_bytes, combined
 from sluice.state.portions import BYTES_A_GET, portions
 from sluice.storage.commits import CommitLog
 from sluice.storage.epochs import (
+    CommittedColumns,
     PeriodKey,
-    Readable,
     Snapshot,
     StatePeriod,
     column,
@@ -57,7 +57,7 @@ class BlockMissing(RuntimeError):
         )
 
 
-class Superseded(RuntimeError):
+class StateSuperseded(RuntimeError):
     """A batch's task runs although its commit, or a later one, was made without it."""
 
     def __init__(self, seq: int) -> None:
@@ -88,7 +88,7 @@ class Content(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Read:
+class StateRead:
     """Blocks as of a commit or of later ones, each as of one commit."""
 
     snapshot: Snapshot
@@ -126,7 +126,7 @@ def read_state(
     hbase: HBase,
     wanted: Iterable[PeriodKey],
     blocks: Callable[[Snapshot], Sequence[BlockId]] = all_blocks,
-) -> Read:
+) -> StateRead:
     """Those of these blocks that exist, as of the newest commit.
 
     Each block is as of the snapshot's commit, or of a later one that was made while this read. `blocks` says
@@ -150,7 +150,7 @@ def read_state(
         if seq == snapshot.head:
             for block in ids:
                 _check(block, snapshot.periods[block.period], found.get(block))
-        return Read(snapshot, found)
+        return StateRead(snapshot, found)
     raise RuntimeError(f"the layouts of {len(keys)} periods changed {ATTEMPTS} times while they were read")
 
 
@@ -160,7 +160,7 @@ def in_portions(snapshot: Snapshot, most: int = BYTES_A_GET) -> Iterator[list[Bl
     return portions(all_blocks(snapshot), lambda block: sizes[block.period], most)
 
 
-def read_blocks(log: CommitLog, hbase: HBase, blocks: Sequence[BlockId]) -> Read:
+def read_blocks(log: CommitLog, hbase: HBase, blocks: Sequence[BlockId]) -> StateRead:
     """These blocks as `read_state` reads them.
 
     A period that was laid out again since the blocks were named is read whole.
@@ -211,7 +211,7 @@ class AttemptState:
     """The blocks that one task of an attempt at a commit reads and writes."""
 
     def __init__(
-        self, hbase: HBase, readable: Readable, seq: int, token: str, head: Callable[[], int]
+        self, hbase: HBase, readable: CommittedColumns, seq: int, token: str, head: Callable[[], int]
     ) -> None:
         self._hbase = hbase
         self._readable = readable
@@ -226,7 +226,7 @@ class AttemptState:
         self._periods |= periods
 
     def load(self, blocks: Sequence[BlockId]) -> dict[BlockId, bytes]:
-        """The committed contents of those of the blocks that exist. Raises BlockMissing, Superseded."""
+        """The committed contents of those of the blocks that exist. Raises BlockMissing, StateSuperseded."""
         known = [block for block in blocks if block.period in self._periods]
         rows = read_rows(self._hbase, known, self._periods)
         found = {}
@@ -275,4 +275,4 @@ class AttemptState:
     def _refuse_if_later(self, cells: Cells) -> None:
         """Raise Superseded if a later commit than this one was made, which wrote to the row."""
         if any(column_seq(name) > self._seq for name in cells) and self._head() >= self._seq:
-            raise Superseded(self._seq)
+            raise StateSuperseded(self._seq)

@@ -81,9 +81,9 @@ class Written:
         elif self._clock() > self._due:
             self._empty()
 
-    def look(self, commit: int, unsettled: Collection[Version] = ()) -> Look:
+    def look(self, commit: int, unsettled: Collection[Version] = ()) -> ChangedResults:
         """Compare results that are stamped with this commit; those of `unsettled` versions always differ."""
-        return Look(self, unsettled, kept=self._floor is not None and commit > self._floor)
+        return ChangedResults(self, unsettled, kept=self._floor is not None and commit > self._floor)
 
     def same(self, rows: Hashes, marks: Hashes) -> Bools:
         found: Bools = self._slots[self._at(rows)] == marks
@@ -114,7 +114,7 @@ class Written:
         self._due = self._clock() + REWRITE_SECONDS
 
 
-class Look:
+class ChangedResults:
     """The results of one table that differ from what was written; `engine.results` asks for them.
 
     They become entries by `keep`, once they are written.

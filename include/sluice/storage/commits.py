@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from sluice.runtime.crash_points import crash_point
 from sluice.storage import schema, tallies
-from sluice.storage.epochs import Epochs, PeriodKey, Readable, Snapshot, StatePeriod
+from sluice.storage.epochs import CommittedColumns, Epochs, PeriodKey, Snapshot, StatePeriod
 from sluice.storage.postgres import patiently
 
 Offsets = Mapping[str, int]
@@ -60,7 +60,7 @@ class PeriodsGone(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Head:
+class CommitHead:
     """A commit of a topic, usually the newest."""
 
     seq: int
@@ -132,7 +132,7 @@ class CommitLog:
         self.topic = topic
         self.patience = patience
 
-    def head(self, seq: int | None = None) -> Head | None:
+    def head(self, seq: int | None = None) -> CommitHead | None:
         """The newest commit, or the newest that is not after `seq`."""
         c = schema.commits.c
         query = (
@@ -142,7 +142,7 @@ class CommitLog:
             .limit(1)
         )
         for row in self._rows(query if seq is None else query.where(c.seq <= seq)):
-            return Head(row.seq, row.token, row.topic_id, dict(row.end), row.committed_at)
+            return CommitHead(row.seq, row.token, row.topic_id, dict(row.end), row.committed_at)
         return None
 
     def newest(self) -> int:
@@ -281,7 +281,7 @@ class CommitLog:
         head = connection.execute(newest).one_or_none()
         seq, at = (head.seq, head.committed_at) if head else (0, datetime.fromtimestamp(0, UTC))
         since = min((period.since for period in periods.values()), default=seq)
-        return Snapshot(Readable(seq, _epochs(connection, self.topic, since)), at, periods)
+        return Snapshot(CommittedColumns(seq, _epochs(connection, self.topic, since)), at, periods)
 
     def _read(self, condition: sa.ColumnElement[bool]) -> dict[PeriodKey, StatePeriod]:
         with self.engine.connect() as connection:

@@ -53,14 +53,14 @@ class DashboardRefused(ValueError):
         self.field = field
 
 
-class Pinned(NamedTuple):
+class PinnedChart(NamedTuple):
     """A chart of a dashboard."""
 
     title: str
     address: str
 
 
-class Listed(NamedTuple):
+class ListedDashboard(NamedTuple):
     """A dashboard as a list shows it."""
 
     id: int
@@ -79,7 +79,7 @@ class Dashboard:
     shared: bool
     version: int
     changed_at: datetime
-    charts: Sequence[Pinned] = ()
+    charts: Sequence[PinnedChart] = ()
 
 
 class Dashboards:
@@ -94,13 +94,13 @@ class Dashboards:
         with self._engine.connect() as connection:
             return [_dashboard(row) for row in connection.execute(query)]
 
-    def shared_with(self, user: str) -> list[Listed]:
+    def shared_with(self, user: str) -> list[ListedDashboard]:
         """Those that others share, by name; at most `MOST_LISTED`."""
         shown = (_columns.id, _columns.owner, _columns.name, _columns.changed_at)
         query = sa.select(*shown).where(_columns.shared, _columns.owner != user)
         with self._engine.connect() as connection:
             query = query.order_by(_columns.name, _columns.owner).limit(MOST_LISTED)
-            return [Listed(*row) for row in connection.execute(query)]
+            return [ListedDashboard(*row) for row in connection.execute(query)]
 
     def get(self, number: int, user: str) -> Dashboard:
         """One that the user may look at. Raises UnknownDashboard."""
@@ -113,7 +113,7 @@ class Dashboards:
             return _one(connection, number, user)
 
     def create(
-        self, user: str, name: str, charts: Sequence[Pinned] = (), *, shared: bool = False
+        self, user: str, name: str, charts: Sequence[PinnedChart] = (), *, shared: bool = False
     ) -> Dashboard:
         """A new dashboard of the user. Raises DashboardRefused."""
         values: dict[str, Any] = {"owner": user, "name": checked("name", name), "shared": shared}
@@ -121,7 +121,7 @@ class Dashboards:
         with self._writing() as connection:
             return _made(connection, values)
 
-    def pin(self, number: int, user: str, chart: Pinned) -> Dashboard:
+    def pin(self, number: int, user: str, chart: PinnedChart) -> Dashboard:
         """Put a chart at the end of the user's dashboard. Raises UnknownDashboard and DashboardRefused."""
         with self._writing() as connection:
             before = _one(connection, number, user)
@@ -130,7 +130,7 @@ class Dashboards:
             return now
 
     def change(
-        self, number: int, user: str, version: int, *, name: str, shared: bool, charts: Sequence[Pinned]
+        self, number: int, user: str, version: int, *, name: str, shared: bool, charts: Sequence[PinnedChart]
     ) -> Dashboard:
         """Change the dashboard of which the user saw this version.
 
@@ -188,7 +188,7 @@ def checked(field: str, text: str) -> str:
     return found
 
 
-def _written(charts: Sequence[Pinned]) -> list[list[str]]:
+def _written(charts: Sequence[PinnedChart]) -> list[list[str]]:
     if len(charts) > MOST_CHARTS:
         raise DashboardRefused(
             "charts", f"a dashboard has at most {MOST_CHARTS}: remove one, or take another dashboard"
@@ -200,7 +200,7 @@ def _written(charts: Sequence[Pinned]) -> list[list[str]]:
 
 
 def _dashboard(row: sa.Row[Any]) -> Dashboard:
-    charts = tuple(Pinned(title, address) for title, address in row.charts)
+    charts = tuple(PinnedChart(title, address) for title, address in row.charts)
     return Dashboard(**{**row._mapping, "charts": charts})
 
 

@@ -81,7 +81,7 @@ class StatePeriod:
 
 
 @dataclass(frozen=True)
-class Readable:
+class CommittedColumns:
     """Which columns are committed as of commit `head`."""
 
     head: int
@@ -113,7 +113,7 @@ class Readable:
 class Snapshot:
     """A topic's state as of one commit."""
 
-    readable: Readable  # it knows the epochs since the first of the periods began
+    readable: CommittedColumns  # it knows the epochs since the first of the periods began
     committed_at: datetime
     periods: Mapping[PeriodKey, StatePeriod]
 

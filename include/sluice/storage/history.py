@@ -26,7 +26,7 @@ KEPT_DAYS = 30
 
 
 @dataclass(frozen=True)
-class Entry:
+class HistoryRecord:
     """One change."""
 
     id: int
@@ -85,10 +85,10 @@ def entries(
     since: dt.datetime | None = None,
     before: int | None = None,
     limit: int = 100,
-) -> list[Entry]:
+) -> list[HistoryRecord]:
     """The newest entries first. before: only those with a smaller id. limit: at most MOST."""
     c = history.c
-    query = sa.select(*(c[field] for field in Entry.__dataclass_fields__)).order_by(c.id.desc())
+    query = sa.select(*(c[field] for field in HistoryRecord.__dataclass_fields__)).order_by(c.id.desc())
     for column, wanted in ((c.who, who), (c.what, what), (c.name, name)):
         if wanted:
             query = query.where(column == wanted)
@@ -97,7 +97,7 @@ def entries(
     if before is not None:
         query = query.where(c.id < before)
     with engine.connect() as connection:
-        return [Entry(*row) for row in connection.execute(query.limit(min(limit, MOST)))]
+        return [HistoryRecord(*row) for row in connection.execute(query.limit(min(limit, MOST)))]
 
 
 def drop(engine: sa.Engine, older_than: dt.datetime) -> int:

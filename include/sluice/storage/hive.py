@@ -68,7 +68,7 @@ class SqlFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Rows:
+class SqlRows:
     """A query's answer; timestamps are in UTC, maps and arrays are JSON text."""
 
     columns: list[str]
@@ -89,7 +89,7 @@ class Hive:
         self._tables = tables
         self._connection: Any = None
 
-    def query(self, sql: str, params: Mapping[str, Value] | None = None) -> Rows:
+    def query(self, sql: str, params: Mapping[str, Value] | None = None) -> SqlRows:
         """Run one statement, with ``%(name)s`` for a bound value.
 
         If any values are bound, ``%%`` stands for %. Raises SqlFailed, SqlUnavailable.
@@ -98,8 +98,8 @@ class Hive:
         cursor = self._cursor(text)
         try:
             if cursor.description is None:
-                return Rows([], [])
-            return Rows([column[0] for column in cursor.description], cursor.fetchall())
+                return SqlRows([], [])
+            return SqlRows([column[0] for column in cursor.description], cursor.fetchall())
         except exc.Error as error:
             raise SqlFailed(text, self._reason(error)) from error
         finally:

@@ -14,23 +14,23 @@ from sluice.runtime.files import write_whole
 
 
 @dataclass(frozen=True)
-class Listener:
+class DatabaseListener:
     """Where it listens, and to whom."""
 
     address: str
     clients: list[str]  # the hosts, as pg_hba.conf has them: 10.0.0.31/32, or a name
 
 
-def read(home: Path) -> Listener | None:
+def read(home: Path) -> DatabaseListener | None:
     """The instance's listener; None if there is to be none."""
     path = _path(home)
     if not path.exists():
         return None
     found = json.loads(path.read_text())
-    return Listener(found["address"], found["clients"])  # older releases wrote more into it
+    return DatabaseListener(found["address"], found["clients"])  # older releases wrote more into it
 
 
-def write(home: Path, listener: Listener | None) -> None:
+def write(home: Path, listener: DatabaseListener | None) -> None:
     """Replace the listener, or remove it."""
     if listener is None:
         _path(home).unlink(missing_ok=True)

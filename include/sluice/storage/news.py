@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from sluice.storage import schema
 from sluice.storage.commits import Version
-from sluice.storage.past import Past, past_of
+from sluice.storage.past import TopicPast, past_of
 
 #: The digest of a topic without publications.
 NONE = ""
@@ -40,11 +40,11 @@ class TopicNews:
     changed: Mapping[Version, int]
     since: int
     published: Published
-    past: Past = field(default_factory=Past)
+    past: TopicPast = field(default_factory=TopicPast)
 
 
 @dataclass(frozen=True)
-class Look:
+class NewsSnapshot:
     """Everything as of one moment: the live tasks by name, with topic and version, and their topics."""
 
     tasks: Mapping[str, tuple[str, Version]]
@@ -59,7 +59,7 @@ class News:
         self._known: dict[str, TopicNews] = {}
         self._lock = threading.Lock()
 
-    def look(self) -> Look:
+    def look(self) -> NewsSnapshot:
         """What is new now."""
         with self._lock, self._engine.connect() as connection:
             tasks = _tasks(connection)
@@ -80,7 +80,7 @@ class News:
                 past = past_of(connection, topic, before.past, moved=moved)
                 found[topic] = TopicNews(commit, changed, before.since, own, past)
             self._known = found
-            return Look(tasks, found)
+            return NewsSnapshot(tasks, found)
 
 
 def _tasks(connection: sa.Connection) -> dict[str, tuple[str, Version]]:

@@ -24,7 +24,7 @@ HIDDEN = ("_", ".")
 
 
 @dataclass(frozen=True)
-class Piece:
+class RowGroups:
     """The row groups of a file whose middle lies in its bytes [begin, end)."""
 
     url: str
@@ -43,27 +43,27 @@ def table_files(stores: Stores, location: str) -> list[tuple[str, int]]:
     ]
 
 
-def deal(files: Sequence[tuple[str, int]], shares: int) -> list[list[Piece]]:
+def deal(files: Sequence[tuple[str, int]], shares: int) -> list[list[RowGroups]]:
     """The files as at most that many shares of equal length, each of neighbouring bytes.
 
     Lines that stand together are nearly of one time, so a share has few periods in common with others.
     """
     whole = sum(length for _, length in files)
     bounds = [whole * share // shares for share in range(shares + 1)]
-    dealt: list[list[Piece]] = [[] for _ in range(shares)]
+    dealt: list[list[RowGroups]] = [[] for _ in range(shares)]
     before = 0
     for url, length in files:
         for share, pieces in zip(range(shares), dealt, strict=True):
             begin = max(0, bounds[share] - before)
             end = min(length, bounds[share + 1] - before)
             if begin < end:
-                pieces.append(Piece(url, length, begin, end))
+                pieces.append(RowGroups(url, length, begin, end))
         before += length
     return [pieces for pieces in dealt if pieces]
 
 
 def read(
-    stores: Stores, pieces: Sequence[Piece], columns: Mapping[str, pa.DataType], lines: int, size: int
+    stores: Stores, pieces: Sequence[RowGroups], columns: Mapping[str, pa.DataType], lines: int, size: int
 ) -> Iterator[pa.RecordBatch]:
     """The rows of these columns; a column that a file lacks is null.
 

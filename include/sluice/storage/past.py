@@ -18,7 +18,7 @@ NONE = ""
 
 
 @dataclass(frozen=True)
-class Past:
+class TopicPast:
     """The past of a topic as of one look."""
 
     revision: int = 0  # how often its filled days changed
@@ -33,18 +33,18 @@ class Past:
         return f"{zlib.crc32(whole.encode()):08x}" if whole else NONE
 
 
-def past_of(connection: sa.Connection, topic: str, before: Past, *, moved: bool) -> Past:
+def past_of(connection: sa.Connection, topic: str, before: TopicPast, *, moved: bool) -> TopicPast:
     """The past now. `moved`: whether something else of the topic changed since the look before."""
     t = schema.backfill_revisions.c
     revision = connection.scalar(sa.select(t.revision).where(t.topic == topic)) or 0
     if revision == before.revision and not moved:
         return before
     if revision < before.revision:  # another database is at this address
-        before = Past()
+        before = TopicPast()
     filled = before.filled
     if revision > before.revision:
         filled = {**filled, **_filled(connection, topic, before.revision)}
-    return Past(revision, filled, _superseded(connection, topic))
+    return TopicPast(revision, filled, _superseded(connection, topic))
 
 
 def _filled(connection: sa.Connection, topic: str, after: int) -> dict[tuple[Version, date], int]:

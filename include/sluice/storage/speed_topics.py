@@ -27,14 +27,14 @@ MOST = 1_000
 
 
 @dataclass(frozen=True)
-class Place:
+class TopicOwner:
     """Which driver should count a topic, and which has it now; None if none has."""
 
     driver: str
     owner: str | None = None
 
 
-Places = Mapping[str, Place]
+Places = Mapping[str, TopicOwner]
 
 
 class SpeedTopics:
@@ -97,9 +97,9 @@ class SpeedTopics:
             yield connection
 
 
-def _places(connection: sa.Connection) -> dict[str, Place]:
+def _places(connection: sa.Connection) -> dict[str, TopicOwner]:
     rows = connection.execute(sa.select(speed_topics).order_by(speed_topics.c.topic))
-    return {row.topic: Place(row.driver, row.owner) for row in rows}
+    return {row.topic: TopicOwner(row.driver, row.owner) for row in rows}
 
 
 def _write(connection: sa.Connection, drivers: Mapping[str, str], owners: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ _CLEARED = alerts.c.cleared_at.is_not(None) & alerts.c.told_cleared_at.is_(None)
 
 
 @dataclass(frozen=True)
-class Event:
+class AlertEvent:
     """An alert was raised or cleared."""
 
     id: int
@@ -27,7 +27,7 @@ class Event:
     at: datetime
 
 
-def events(engine: sa.Engine, most: int) -> list[Event]:
+def events(engine: sa.Engine, most: int) -> list[AlertEvent]:
     """The events of the `most` oldest alerts that have any; raised comes before cleared."""
     a = alerts.c
     query = sa.select(a.id, a.source, a.name, a.message, a.raised_at, a.cleared_at, _RAISED, _CLEARED)
@@ -37,13 +37,13 @@ def events(engine: sa.Engine, most: int) -> list[Event]:
         for row in connection.execute(pending.limit(most)):
             number, source, name, message, raised_at, cleared_at, raised, cleared = row
             if raised:
-                found.append(Event(number, "raised", source, name, message, raised_at))
+                found.append(AlertEvent(number, "raised", source, name, message, raised_at))
             if cleared:
-                found.append(Event(number, "cleared", source, name, message, cleared_at))
+                found.append(AlertEvent(number, "cleared", source, name, message, cleared_at))
     return found
 
 
-def told(engine: sa.Engine, some: Iterable[Event]) -> None:
+def told(engine: sa.Engine, some: Iterable[AlertEvent]) -> None:
     """Mark these events as told."""
     with engine.begin() as connection:
         for event in some:

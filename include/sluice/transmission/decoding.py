@@ -17,7 +17,7 @@ from crc32c import crc32c
 
 from sluice.transmission import legacy
 from sluice.transmission.records import IDENTITY, MAC
-from sluice.transmission.unpacking import TooLarge, Undecodable, Unreadable, unpack
+from sluice.transmission.unpacking import Undecodable, UnpackedTooLarge, Unreadable, unpack
 
 #: The headers that are read; a record has thousands of others at most.
 NAMES = (*IDENTITY, MAC)
@@ -171,7 +171,7 @@ class _Batch:
                     raise Undecodable(f"its offset would be {self.base + found.delta}")
                 offset = self.base + found.delta
                 if found.headers > headers:
-                    raise TooLarge(f"it has {found.headers:,} headers, {headers:,} are read")
+                    raise UnpackedTooLarge(f"it has {found.headers:,} headers, {headers:,} are read")
                 # Also those of records before `start`: what is read must not depend on where it begins.
                 headers -= found.headers
                 if offset >= start:

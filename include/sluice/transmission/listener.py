@@ -19,7 +19,7 @@ STORE_PASSWORD = "sluice"  # noqa: S105
 
 
 @dataclass(frozen=True)
-class Listener:
+class KafkaListener:
     """Where it listens, and the PKCS #12 files with its certificate and with the authority's."""
 
     address: str
@@ -28,13 +28,13 @@ class Listener:
     checksum: str  # of both files: with another one the broker must start again
 
 
-def read(home: Path) -> Listener | None:
+def read(home: Path) -> KafkaListener | None:
     """The instance's listener; None if there is to be none."""
     path = _path(home)
-    return Listener(**json.loads(path.read_text())) if path.exists() else None
+    return KafkaListener(**json.loads(path.read_text())) if path.exists() else None
 
 
-def write(home: Path, listener: Listener) -> None:
+def write(home: Path, listener: KafkaListener) -> None:
     write_whole(_path(home), json.dumps(asdict(listener), indent=1) + "\n", 0o600)
 
 

@@ -26,7 +26,7 @@ class TopicMissing(LookupError):
 
 
 @dataclass(frozen=True)
-class Topic:
+class KafkaTopic:
     """A topic as the broker describes it; `id` is its UUID in canonical form."""
 
     name: str
@@ -51,7 +51,7 @@ class Topics:
         self._lock = threading.Lock()
         self._client: KafkaAdminClient | None = None
 
-    def create(self, name: str, *, partitions: int | None = None) -> Topic:
+    def create(self, name: str, *, partitions: int | None = None) -> KafkaTopic:
         """Make the topic unless it exists, and describe it.
 
         A line's arrival is stamped by the broker's clock (LogAppendTime), because retention counts from
@@ -76,7 +76,7 @@ class Topics:
                 self._admin().wait_for_topics([name])
         return self.describe(name)
 
-    def describe(self, name: str) -> Topic:
+    def describe(self, name: str) -> KafkaTopic:
         """The topic's present id and partitions.
 
         Raises TopicMissing, or KafkaError if no broker answers.
@@ -89,7 +89,7 @@ class Topics:
                 raise problem(f"topic {name!r} cannot be described")
             if topic["name"] == name and problem is NoError:
                 numbers = sorted(partition["partition_index"] for partition in topic["partitions"])
-                return Topic(name, str(topic["topic_id"]), tuple(numbers))
+                return KafkaTopic(name, str(topic["topic_id"]), tuple(numbers))
         raise TopicMissing(
             f"topic {name!r} does not exist in Kafka at {self._kafka.bootstrap}: create it, or start the "
             "collection, which creates it"

@@ -41,7 +41,7 @@ class Undecodable(Unreadable):
     reason = "undecodable"
 
 
-class TooLarge(Unreadable):
+class UnpackedTooLarge(Unreadable):
     """To read the bytes would take more memory or time than a batch may."""
 
     reason = "too_large"
@@ -60,7 +60,7 @@ class _Stream(Protocol):
 def unpack(codec: int, data: bytes, limit: int) -> bytes:
     """The bytes that the codec (as Kafka numbers it; 0: none) made these of.
 
-    Raises TooLarge if they are more than `limit`, Undecodable if they cannot be read to their end.
+    Raises UnpackedTooLarge if they are more than `limit`, Undecodable if they cannot be read to their end.
     """
     if codec == 0:
         return data
@@ -74,7 +74,7 @@ def unpack(codec: int, data: bytes, limit: int) -> bytes:
             parts.append(part)
             size += len(part)
             if size > limit:
-                raise TooLarge(f"{len(data):,} bytes of {name} unpack to over {limit:,}")
+                raise UnpackedTooLarge(f"{len(data):,} bytes of {name} unpack to over {limit:,}")
     except (Unreadable, MemoryError):  # a machine without memory says nothing about the bytes
         raise
     except Exception as error:  # each library has errors of its own, and some raise what Python has
@@ -99,7 +99,7 @@ def _streamed(make: Callable[[], _Stream], piece: int, data: bytes) -> Iterator[
                 break
             given, stream, parts = stream.rest, make(), parts + 1
             if parts > MOST_PARTS:
-                raise TooLarge(f"over {MOST_PARTS:,} compressed parts in one batch")
+                raise UnpackedTooLarge(f"over {MOST_PARTS:,} compressed parts in one batch")
             if not given:
                 break
     if not stream.ended:
@@ -169,7 +169,7 @@ def _zstd(data: bytes, limit: int) -> Iterator[bytes]:
         yield from _streamed(_Zstd, ZSTD_PIECE, data)
     except zstandard.ZstdError as error:
         if "memory" in str(error):  # of a frame whose window is larger
-            raise TooLarge(f"a zstd frame needs a window of over {ZSTD_WINDOW:,} bytes") from error
+            raise UnpackedTooLarge(f"a zstd frame needs a window of over {ZSTD_WINDOW:,} bytes") from error
         raise
 
 
@@ -189,7 +189,7 @@ def _snappy(data: bytes, limit: int) -> Iterator[bytes]:
             raise Undecodable("a snappy block ends early")
         blocks += 1
         if blocks > MOST_PARTS:
-            raise TooLarge(f"over {MOST_PARTS:,} compressed parts in one batch")
+            raise UnpackedTooLarge(f"over {MOST_PARTS:,} compressed parts in one batch")
         part = _block(data[at : at + size], left, whole)
         at, left = at + size, left - len(part)
         yield part
@@ -206,7 +206,7 @@ def _block(data: bytes, left: int, whole: str) -> bytes:
     else:
         raise Undecodable("a snappy block has no length")
     if length > left:
-        raise TooLarge(whole)
+        raise UnpackedTooLarge(whole)
     if not length:
         if len(data) > 1:
             raise Undecodable("a snappy block of no bytes has some")

@@ -13,7 +13,7 @@ from sluice.collection.ssh import HostUnreachable
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.units.groups import failover_groups
-from sluice.units.kinds import Log, Observed, Observer, Running
+from sluice.units.kinds import Log, ObservedUnit, Observer, Running
 
 
 class Edges:
@@ -98,7 +98,7 @@ def _inventory(settings: Settings) -> Inventory:
 def _observer(settings: Settings) -> Observer:
     agents = {agent.name: agent for agent in deploy.agents(settings)}
 
-    def observe(unit: str) -> Observed | None:
+    def observe(unit: str) -> ObservedUnit | None:
         agent = agents.get(unit.partition(":")[2])
         pid = _pid(settings, agent) if agent else 0
         if agent is None or not pid:
@@ -108,8 +108,8 @@ def _observer(settings: Settings) -> Observer:
         except HostUnreachable:
             raise
         except metrics.MetricsUnreachable:  # it starts, say
-            return Observed(pid)
-        return Observed(pid, counted.channel.get("EventPutSuccessCount"), counted.fill)
+            return ObservedUnit(pid)
+        return ObservedUnit(pid, counted.channel.get("EventPutSuccessCount"), counted.fill)
 
     return observe
 

@@ -36,7 +36,7 @@ class MoveFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Job:
+class CarriedJob:
     """A move in the book, by its number there. counts: it evens hosts out, and counts against the budget."""
 
     number: int
@@ -47,7 +47,7 @@ class Job:
     counts: bool
 
     @classmethod
-    def of(cls, row: MoveRow) -> Job:
+    def of(cls, row: MoveRow) -> CarriedJob:
         return cls(row.id, row.unit, row.source, row.target, row.why, row.counts)
 
     @property
@@ -66,7 +66,7 @@ class Carrier:
         self._settings, self._database = settings, database
         self._kinds = {kind.name: kind for kind in kinds}
 
-    def book(self, move: Move, proposal: Proposal) -> Job | None:
+    def book(self, move: Move, proposal: Proposal) -> CarriedJob | None:
         """Record that a move begins; None, and nothing is done, if the budget ended meanwhile."""
         source, why = proposal.source(move), proposal.why(move)
         counts = move.source is not None
@@ -74,9 +74,9 @@ class Carrier:
         budget = self._settings.placement.moves_an_hour
         with self._database.begin() as connection:
             number = book.begin(connection, row, datetime.now(UTC), budget)
-        return None if number is None else Job(number, move.unit, source, move.target, why, counts)
+        return None if number is None else CarriedJob(number, move.unit, source, move.target, why, counts)
 
-    def carry(self, job: Job, log: Log) -> bool:
+    def carry(self, job: CarriedJob, log: Log) -> bool:
         """Do the move, and record its end; whether the unit arrived, and was not moved by somebody else.
 
         Raises MoveFailed, and what PostgreSQL raises.
@@ -132,7 +132,7 @@ class Carrier:
     def _bring(self, unit: str, host: str, log: Log) -> None:
         self._kinds[unit.partition(":")[0]].move(self._settings, unit, host, log)
 
-    def _bring_back(self, job: Job, log: Log) -> None:
+    def _bring_back(self, job: CarriedJob, log: Log) -> None:
         """Have a unit that may stay run where it did; or its kind would try for ever to start it there."""
         if not job.counts:
             return

@@ -34,7 +34,7 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class Explained:
+class UnitExplanation:
     """One unit. moves_to: None if it stays."""
 
     unit: str
@@ -49,7 +49,9 @@ class Explained:
         return f"{self.unit}\n" + "".join(f"  {line}\n" for line in lines)
 
 
-def explain(proposal: Proposal, history: Mapping[str, MoveRow], name: str | None = None) -> list[Explained]:
+def explain(
+    proposal: Proposal, history: Mapping[str, MoveRow], name: str | None = None
+) -> list[UnitExplanation]:
     """One unit, or all. history: the last move of each unit that has moved. Raises NoSuchUnit."""
     units = proposal.view.units
     chosen = [each for each in units if name in (None, each.running.name)]
@@ -69,13 +71,13 @@ class _Explainer:
         self._moves = {move.unit: move for step in proposal.plan.steps for move in step}
         self._unplaced = {each.unit: each.why for each in proposal.plan.unplaced}
 
-    def unit(self, unit: UnitView, last: MoveRow | None) -> Explained:
+    def unit(self, unit: UnitView, last: MoveRow | None) -> UnitExplanation:
         running = unit.running
         move = self._moves.get(running.name)
         says = (*self._where(unit, last), self._load(unit), *self._verdict(unit, move))
         others = [host for host in self._view.hosts if host.name != running.host] if running.movable else []
         alternatives = tuple(self._alternative(unit, host) for host in others)
-        return Explained(running.name, running.host, move.target if move else None, says, alternatives)
+        return UnitExplanation(running.name, running.host, move.target if move else None, says, alternatives)
 
     def _where(self, unit: UnitView, last: MoveRow | None) -> Iterator[str]:
         running, host = unit.running, self._view.states.get(unit.running.host)

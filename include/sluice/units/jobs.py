@@ -11,7 +11,7 @@ from sluice.elsewhere import places as where
 from sluice.elsewhere.far import FarJob
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.units.kinds import Log, MovedMeanwhile, Observed, Observer, Running
+from sluice.units.kinds import Log, MovedMeanwhile, ObservedUnit, Observer, Running
 
 
 class Jobs:
@@ -35,16 +35,16 @@ class Jobs:
     def observer(self, settings: Settings) -> Observer:
         there = hosts.load(settings)
 
-        def observe(unit: str) -> Observed | None:
+        def observe(unit: str) -> ObservedUnit | None:
             member = where.member(unit)
             record = detached.read(member, settings.home / "run")
             if record is None or not detached.alive(record):
                 return None
             host = where.host_of(record)
             if host == LOCAL:
-                return Observed(record.pid)
+                return ObservedUnit(record.pid)
             now = FarJob(settings, there[host], member).status()
-            return Observed(now.pid) if now.state == "alive" else None
+            return ObservedUnit(now.pid) if now.state == "alive" else None
 
         return observe
 

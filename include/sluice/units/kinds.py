@@ -38,7 +38,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedUnit:
     """One look at a unit: its process's number on its host, and its counters if it told them.
 
     events: what it took in since its process began, in blocks of lines, say. fill: of its channel, per cent.
@@ -50,7 +50,7 @@ class Observed:
 
 
 #: Looks at the unit of a name; None if it does not run. Raises HostUnreachable, AgentError.
-Observer = Callable[[str], Observed | None]
+Observer = Callable[[str], ObservedUnit | None]
 
 
 class Kind(Protocol):

@@ -20,7 +20,7 @@ from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
 from sluice.storage.units import HostRow, UnitRow
 from sluice.units import answering, processes, smoothing, speed
-from sluice.units.kinds import Kind, Observed, Observer, Running
+from sluice.units.kinds import Kind, ObservedUnit, Observer, Running
 from sluice.units.processes import Machine, Process, ReadingError, Run
 from sluice.units.smoothing import Mean
 
@@ -192,7 +192,7 @@ def _printable(error: Exception) -> str:
     return "".join(each if each.isprintable() else " " for each in str(error) or type(error).__name__)[:500]
 
 
-def _reading(at: datetime, host: str, observed: Observed, process: Process) -> Reading:
+def _reading(at: datetime, host: str, observed: ObservedUnit, process: Process) -> Reading:
     fill = None if observed.fill is None else min(max(observed.fill, 0.0), 100.0)
     return Reading(at.timestamp(), process.identity, process.cpu, process.age, observed.events, fill, host)
 

@@ -21,7 +21,17 @@ from sluice.placement.base import Move
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage import units as book
-from sluice.units.carrying import ALERTS, MOVES, NOT_MOVED, SOURCE, Carrier, Job, MoveFailed, said, unfailing
+from sluice.units.carrying import (
+    ALERTS,
+    MOVES,
+    NOT_MOVED,
+    SOURCE,
+    CarriedJob,
+    Carrier,
+    MoveFailed,
+    said,
+    unfailing,
+)
 from sluice.units.kinds import Kind, Log
 from sluice.units.proposals import Proposal, propose
 from sluice.units.view import View, view
@@ -60,7 +70,7 @@ class Mover:
         self._stopped = threading.Event()
         self._guard = threading.Condition()  # of all that follows
         self._hold: contextlib.ExitStack | None = None  # the placement's lock
-        self._at_work: dict[int, Job] = {}
+        self._at_work: dict[int, CarriedJob] = {}
         self._evens, self._round = False, 0  # what evens out ends before its next move in another round
         self._states: dict[str, str] = {}
         self._failed: dict[str, MoveFailed] = {}
@@ -160,15 +170,15 @@ class Mover:
                 self._carrier.give_up(row)
             elif self._may_begin(row.unit, seen):
                 log(f"{row.unit}: its move to {row.target} was broken off and goes on")
-                begun |= self._replace(log, Job.of(row))
+                begun |= self._replace(log, CarriedJob.of(row))
         return begun
 
-    def _replace(self, log: Log, job: Job | None) -> bool:
+    def _replace(self, log: Log, job: CarriedJob | None) -> bool:
         """Begin one move, beside others."""
         if job is None:
             return False
 
-        def work(job: Job) -> None:
+        def work(job: CarriedJob) -> None:
             self._carry(log, job)
             with self._guard:  # nobody sees that nothing moves before it is known what moves next
                 del self._at_work[job.number]
@@ -201,7 +211,7 @@ class Mover:
                 self._evens = False
                 self._next(log)
 
-    def _carry(self, log: Log, job: Job) -> bool:
+    def _carry(self, log: Log, job: CarriedJob) -> bool:
         """Do one move; whether it arrived."""
         try:
             if not self._carrier.carry(job, log):

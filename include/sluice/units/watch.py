@@ -21,7 +21,7 @@ from sluice.units.view import HostView, View, view
 PLAN_SECONDS = 60.0
 
 
-class Watch:
+class UnitWatch:
     """What is remembered from one beat to the next; the rest is in PostgreSQL.
 
     Moves are done in the threads of `mover`, while the watch looks on.

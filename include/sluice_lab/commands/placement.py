@@ -83,7 +83,7 @@ def _live(runs: int, fresh: bool) -> None:
     from sluice_lab.placement.live import experiments as live
     from sluice_lab.placement.live.scenarios import SCENARIOS
 
-    kept, plan = live.Runs(experiments.FOLDER), live.Plan(runs)
+    kept, plan = live.LiveRuns(experiments.FOLDER), live.LivePlan(runs)
     if fresh:
         kept.forget(SCENARIOS)
     if keys := live.missing(plan, kept):

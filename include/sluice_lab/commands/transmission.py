@@ -10,7 +10,7 @@ from sluice.cli.format import Format, write
 from sluice_lab.commands.report import report
 
 if TYPE_CHECKING:
-    from sluice_lab.transmission.experiments import Plan
+    from sluice_lab.transmission.experiments import GroupPlan
     from sluice_lab.trials import Row
 
 _QUICK_RUNS = 1
@@ -66,7 +66,7 @@ def transmission(
         return
     if not again:
         wanted = _scenarios(scenarios, experiments.LIVE)
-        _measure(experiments.Plan(scenarios=wanted, runs=runs, arrives=rate * 1e6), fresh)
+        _measure(experiments.GroupPlan(scenarios=wanted, runs=runs, arrives=rate * 1e6), fresh)
     report(page.write(), bars(page.load()))
 
 
@@ -78,11 +78,11 @@ def _refuse_others(again: bool, quick: bool, others: bool) -> None:
         raise typer.BadParameter("it is one run of paper and takes no other option", param_hint="--quick")
 
 
-def _measure(plan: Plan, fresh: bool) -> None:
+def _measure(plan: GroupPlan, fresh: bool) -> None:
     from sluice_lab.transmission import experiments
-    from sluice_lab.transmission.runs import Runs
+    from sluice_lab.transmission.runs import GroupRuns
 
-    runs = Runs(experiments.FOLDER)
+    runs = GroupRuns(experiments.FOLDER)
     if fresh:
         runs.forget(plan.scenarios)
     elif others := runs.other_rates(plan.scenarios, plan.arrives):
@@ -112,7 +112,7 @@ def _scenarios(names: str, known: tuple[str, ...]) -> tuple[str, ...]:
 def _quick() -> None:
     from sluice_lab.transmission import experiments, measures
 
-    plan = experiments.Plan(scenarios=("paper",), runs=_QUICK_RUNS, times=experiments.QUICK)
+    plan = experiments.GroupPlan(scenarios=("paper",), runs=_QUICK_RUNS, times=experiments.QUICK)
     rows: list[Row] = []
     for key, log in experiments.live(plan, plan.order()):
         rows += measures.rows(log, key.run)

@@ -15,7 +15,7 @@ from sluice_lab.placement.inputs import SLOTS, TOPOLOGIES
 from sluice_lab.placement.live import section
 from sluice_lab.placement.live.experiments import load as live_runs
 from sluice_lab.plots import Plot
-from sluice_lab.tables import Cell, Measured, Table, selected
+from sluice_lab.tables import Cell, Measured, TextTable, selected
 from sluice_lab.trials import Row
 
 PAGE = ROOT / "docs" / "placement.md"
@@ -81,7 +81,7 @@ def _paper(rows: Sequence[Row]) -> str:
     cells: list[list[Cell]] = [
         [row["contender"], row["slots"], _percent(row["slots"]), float(row["usage"])] for row in rows
     ]
-    return Table(["scheduler", "slots in use", "usage", "max / mean - 1"], cells).markdown()
+    return TextTable(["scheduler", "slots in use", "usage", "max / mean - 1"], cells).markdown()
 
 
 def _migrated(rows: Sequence[Row]) -> str:
@@ -95,7 +95,7 @@ def _migrated(rows: Sequence[Row]) -> str:
         ]
         for row in rows
     ]
-    return Table(["migration", "slots in use", "usage", "moves", ""], cells).markdown()
+    return TextTable(["migration", "slots in use", "usage", "moves", ""], cells).markdown()
 
 
 def _random(rows: Sequence[Row]) -> str:
@@ -112,14 +112,14 @@ def _random(rows: Sequence[Row]) -> str:
             ]
         )
     columns = ["", "usage, mean", "load, mean", "load, median", "load, p99", "moves, mean", "colocated, mean"]
-    return Table(columns, cells).markdown()
+    return TextTable(columns, cells).markdown()
 
 
 def _large(rows: Sequence[Row]) -> str:
     columns = ("step", "seconds", "before", "load", "moved")
-    return Table(columns, [[row[column] for column in columns] for row in rows]).markdown()
+    return TextTable(columns, [[row[column] for column in columns] for row in rows]).markdown()
 
 
 def _bars(measured: Measured) -> str:
     rows = [[bar.name, bar.figure, "holds" if bar.holds else "**fails**"] for bar in bars(measured)]
-    return Table(["bar", "found", ""], rows).markdown()
+    return TextTable(["bar", "found", ""], rows).markdown()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sluice_lab.medians import over_runs
-from sluice_lab.tables import Cell, Measured, Table, selected, shown
+from sluice_lab.tables import Cell, Measured, TextTable, selected, shown
 from sluice_lab.transmission.figures import quantile
 from sluice_lab.transmission.live_tables import phases, told
 from sluice_lab.transmission.rivals import ALL, OURS
@@ -36,7 +36,7 @@ def standstills(measured: Measured) -> list[Standstill]:
     ]
 
 
-def shortest(measured: Measured) -> Table:
+def shortest(measured: Measured) -> TextTable:
     """Who stands still least in each table, beside the sticky kinds and ours."""
     cells: list[list[Cell]] = []
     for each in standstills(measured):
@@ -44,7 +44,7 @@ def shortest(measured: Measured) -> Table:
         figures = [shown(each.worst[name]) for name in (EAGER, COOPERATIVE, OURS)]
         where = told(each.scenario, each.step)
         cells.append([each.scenario, where, f"{best}, {shown(each.worst[best])}", *figures])
-    return Table(["scenario", "step", "shortest", EAGER, COOPERATIVE, OURS], cells)
+    return TextTable(["scenario", "step", "shortest", EAGER, COOPERATIVE, OURS], cells)
 
 
 def figures(measured: Measured) -> dict[str, object]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sluice_lab.tables import Bar, selected
-from sluice_lab.transmission.chance import Outcome, read
+from sluice_lab.transmission.chance import StepOutcome, read
 from sluice_lab.transmission.rivals import ALL, KAFKAS
 from sluice_lab.transmission.scenarios import SCENARIOS
 from sluice_lab.trials import Row
@@ -41,14 +41,14 @@ def determined(scenario: str) -> tuple[str, ...]:
 def agrees(run: Sequence[Row], computed: Sequence[Row]) -> int:
     """How many phases of a run of one contender ended as computed. Both are in the order of the steps."""
     return sum(
-        live["step"] == row["step"] and Outcome.of(live) in allowed(row)
+        live["step"] == row["step"] and StepOutcome.of(live) in allowed(row)
         for live, row in zip(run, computed, strict=False)
     )
 
 
-def allowed(row: Row) -> list[Outcome]:
+def allowed(row: Row) -> list[StepOutcome]:
     """How the step of this computed row may end."""
-    return read(row["possible"]) if "possible" in row else [Outcome.of(row)]
+    return read(row["possible"]) if "possible" in row else [StepOutcome.of(row)]
 
 
 def by_run(rows: Sequence[Row]) -> list[list[Row]]:

@@ -11,16 +11,16 @@ from types import TracebackType
 from typing import Any
 
 from sluice.assignment.assign import assign
-from sluice.assignment.base import Group, Member, Partition
+from sluice.assignment.base import AssignedPartition, Group, Member
 from sluice.assignment.cooperative import this_round
-from sluice.assignment.observed import Observed
+from sluice.assignment.observed import ObservedGroup
 
 log = logging.getLogger(__name__)
 
 _PATIENCE = 5.0
 
 
-class Asked:
+class AssignorServer:
     """A loopback port that takes a group and gives what each member gets in this round.
 
     observed: loads and speeds; a member is called by its client id, which is its member id up to the last
@@ -28,7 +28,7 @@ class Asked:
     number, whatever else the machine does.
     """
 
-    def __init__(self, observed: Observed, use: bool = True) -> None:
+    def __init__(self, observed: ObservedGroup, use: bool = True) -> None:
         self._observed, self._use = observed, use
         self._problems: list[str] = []
         self._lock = threading.Lock()
@@ -36,7 +36,7 @@ class Asked:
         self.port: int = self._socket.getsockname()[1]
         self._thread = threading.Thread(target=self._serve, name="asked", daemon=True)
 
-    def __enter__(self) -> Asked:
+    def __enter__(self) -> AssignorServer:
         self._thread.start()
         return self
 
@@ -47,7 +47,7 @@ class Asked:
         self._socket.close()
         self._thread.join()
 
-    def saw(self, at: float, ends: dict[Partition, tuple[float, float]]) -> None:
+    def saw(self, at: float, ends: dict[AssignedPartition, tuple[float, float]]) -> None:
         """At that second the logs ended here, and their consumers were there, in bytes."""
         with self._lock:
             for partition, (end, position) in ends.items():
@@ -58,7 +58,7 @@ class Asked:
         with self._lock:
             self._observed.processed(member, amount, busy)
 
-    def answer(self, question: dict[str, Any]) -> dict[str, list[Partition]]:
+    def answer(self, question: dict[str, Any]) -> dict[str, list[AssignedPartition]]:
         """What each member gets in this round."""
         with self._lock:
             loads = self._observed.loads() if self._use else {}
@@ -67,7 +67,7 @@ class Asked:
             Member(
                 id=name,
                 topics=frozenset(member["topics"]),
-                owned=frozenset(Partition(topic, number) for topic, number in member["owned"]),
+                owned=frozenset(AssignedPartition(topic, number) for topic, number in member["owned"]),
                 speed=speeds.get(name.split("-", 1)[0]),
                 generation=member["generation"],
             )

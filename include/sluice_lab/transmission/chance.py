@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sluice.assignment.base import Assignment, Group
 from sluice.assignment.measures import Moves, counts, moves, unevenness
 from sluice_lab.transmission.rivals import ask
-from sluice_lab.transmission.scenarios import Scenario, Step
+from sluice_lab.transmission.scenarios import GroupScenario, ScenarioStep
 from sluice_lab.trials import Row
 
 #: Their members have random ids. All others' ids begin with the members' names.
@@ -24,7 +24,7 @@ RANDOM_IDS = ("kip848-uniform", "kip848-range")
 WALKS = 400
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """How a step ended. partitions: how many the members have, fewest first, such as 1/3/9."""
 
     partitions: str
@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
         return f"{self.partitions}:{self.moved}:{self.living}"
 
     @classmethod
-    def of(cls, row: Row) -> Outcome:
+    def of(cls, row: Row) -> StepOutcome:
         """That of a row: computed of few members, or of a live phase."""
         numbers = sorted(map(int, str(row["partitions"]).split("/")))
         return cls("/".join(map(str, numbers)), int(row["moved"]), int(row["living"]))
@@ -45,15 +45,15 @@ class Outcome(NamedTuple):
         return unevenness({str(n): float(each) for n, each in enumerate(self.partitions.split("/"))})
 
 
-def written(outcomes: set[Outcome]) -> str:
+def written(outcomes: set[StepOutcome]) -> str:
     """The outcomes as text for a row, in order."""
     return " ".join(str(each) for each in sorted(outcomes))
 
 
-def read(text: object) -> list[Outcome]:
+def read(text: object) -> list[StepOutcome]:
     """The outcomes of such a text."""
     parts = [each.split(":") for each in str(text).split()]
-    return [Outcome(partitions, int(moved), int(living)) for partitions, moved, living in parts]
+    return [StepOutcome(partitions, int(moved), int(living)) for partitions, moved, living in parts]
 
 
 @dataclass
@@ -76,8 +76,8 @@ class _Walk:
 
 
 def outcomes(
-    scenario: Scenario, assignors: Sequence[str] = RANDOM_IDS, walks: int = WALKS
-) -> list[dict[str, set[Outcome]]]:
+    scenario: GroupScenario, assignors: Sequence[str] = RANDOM_IDS, walks: int = WALKS
+) -> list[dict[str, set[StepOutcome]]]:
     """For the start and each step: what can be, by assignor. The same walks each time."""
     chance = random.Random(scenario.name)  # noqa: S311 - no secret
     under_way = [
@@ -85,24 +85,24 @@ def outcomes(
         for name in assignors
         for _ in range(walks)
     ]
-    found: list[dict[str, set[Outcome]]] = []
+    found: list[dict[str, set[StepOutcome]]] = []
     for step in (None, *scenario.steps):
         if step is not None:
             for walk in under_way:
                 _take(walk, scenario, step, chance)
-        reached: dict[str, set[Outcome]] = {name: set() for name in assignors}
+        reached: dict[str, set[StepOutcome]] = {name: set() for name in assignors}
         answers = ask([(walk.assignor, walk.asked()) for walk in under_way])
         for walk, answer in zip(under_way, answers, strict=True):
             after = walk.named(answer.assignment)
             moved = moves(walk.before, after) if step else Moves(0, 0)
             numbers = "/".join(map(str, sorted(counts(after))))
-            reached[walk.assignor].add(Outcome(numbers, *moved))
+            reached[walk.assignor].add(StepOutcome(numbers, *moved))
             walk.before = after
         found.append(reached)
     return found
 
 
-def _take(walk: _Walk, scenario: Scenario, step: Step, chance: random.Random) -> None:
+def _take(walk: _Walk, scenario: GroupScenario, step: ScenarioStep, chance: random.Random) -> None:
     walk.group = scenario.after(walk.group, step, walk.before)
     if step.kind == "join":
         walk.ids |= _ids({step.what: ()}, chance)

@@ -7,11 +7,11 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from sluice.assignment.base import Assignment, Group, Partition
+from sluice.assignment.base import AssignedPartition, Assignment, Group
 from sluice.assignment.measures import Moves, by_load, by_number, counts, moves
-from sluice_lab.transmission.chance import Outcome, outcomes, written
-from sluice_lab.transmission.rivals import ALL, Answer, ask
-from sluice_lab.transmission.scenarios import SCENARIOS, Scenario
+from sluice_lab.transmission.chance import StepOutcome, outcomes, written
+from sluice_lab.transmission.rivals import ALL, AssignorAnswer, ask
+from sluice_lab.transmission.scenarios import SCENARIOS, GroupScenario
 from sluice_lab.trials import Row
 
 START = "start"
@@ -45,7 +45,9 @@ def rows(scenarios: Sequence[str] = tuple(SCENARIOS), repeats: int = REPEATS) ->
             before = {assignor: answer.assignment for assignor, answer in answers.items()}
 
 
-def _followed(scenario: Scenario, assignors: Sequence[str], repeats: int) -> Iterator[dict[str, Answer]]:
+def _followed(
+    scenario: GroupScenario, assignors: Sequence[str], repeats: int
+) -> Iterator[dict[str, AssignorAnswer]]:
     """What each assignor answers at the start and after each step."""
     groups = dict.fromkeys(assignors, scenario.group())
     before: dict[str, Assignment] = {}
@@ -57,21 +59,23 @@ def _followed(scenario: Scenario, assignors: Sequence[str], repeats: int) -> Ite
         before = {assignor: answer.assignment for assignor, answer in answers.items()}
 
 
-def _possible(scenario: Scenario) -> list[dict[str, set[Outcome]]]:
+def _possible(scenario: GroupScenario) -> list[dict[str, set[StepOutcome]]]:
     """What can be at the start and after each step; empty for a scenario of many members."""
     if len(scenario.topics) > FEW:
         return [{} for _ in (None, *scenario.steps)]
     return outcomes(scenario)
 
 
-def least(scenario: Scenario, members: Sequence[str]) -> float:
+def least(scenario: GroupScenario, members: Sequence[str]) -> float:
     """The least unevenness of load that any assignment has; 0 where subscriptions differ or all is equal.
 
     Partitions of one load are alike, so what counts is how many of each load a member gets.
     """
     if len(set(scenario.topics.values())) > 1 or not (scenario.loads or scenario.speeds):
         return 0.0
-    every = [Partition(topic, n) for topic, count in scenario.partitions.items() for n in range(count)]
+    every = [
+        AssignedPartition(topic, n) for topic, count in scenario.partitions.items() for n in range(count)
+    ]
     alike = Counter(map(scenario.load, every))
     sizes = list(alike)
 
@@ -93,7 +97,7 @@ def least(scenario: Scenario, members: Sequence[str]) -> float:
     return busiest(0, tuple(alike.values())) / level - 1
 
 
-def whole(group: Group, answer: Answer) -> bool:
+def whole(group: Group, answer: AssignorAnswer) -> bool:
     """Whether every partition has exactly one owner, which subscribes to it."""
     topics = {member.id: member.topics for member in group.members}
     held = [(member, each) for member, some in answer.assignment.items() for each in some]
@@ -101,9 +105,9 @@ def whole(group: Group, answer: Answer) -> bool:
     return allowed and sorted(each for _, each in held) == group.all_partitions()
 
 
-def _row(scenario: Scenario, answer: Answer, moved: Moves) -> Row:
+def _row(scenario: GroupScenario, answer: AssignorAnswer, moved: Moves) -> Row:
     assignment = answer.assignment
-    every: list[Partition] = [each for held in assignment.values() for each in held]
+    every: list[AssignedPartition] = [each for held in assignment.values() for each in held]
     speeds = {member: scenario.speed(member) for member in assignment}
     numbers = counts(assignment)
     text = "/".join(map(str, numbers)) if len(numbers) <= FEW else f"{min(numbers)}-{max(numbers)}"

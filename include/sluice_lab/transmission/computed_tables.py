@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sluice_lab.tables import Cell, Table, pivot, selected
+from sluice_lab.tables import Cell, TextTable, pivot, selected
 from sluice_lab.transmission import chance
 from sluice_lab.transmission.rivals import ALL, OURS
 from sluice_lab.transmission.scenarios import SCENARIOS
@@ -29,7 +29,7 @@ def shown(computed: Sequence[Row]) -> dict[str, object]:
     }
 
 
-def _paper(computed: Sequence[Row]) -> Table:
+def _paper(computed: Sequence[Row]) -> TextTable:
     rows: list[list[Cell]] = []
     for name in ALL:
         first, gone, back = selected(computed, scenario="paper", strategy=name)
@@ -53,7 +53,7 @@ def _paper(computed: Sequence[Row]) -> Table:
         "C0 back",
         "moved, living",
     ]
-    return Table(columns, rows)
+    return TextTable(columns, rows)
 
 
 def _begins(computed: Sequence[Row]) -> str:
@@ -63,7 +63,7 @@ def _begins(computed: Sequence[Row]) -> str:
     return ", ".join(f"{each.partitions} (max / mean - 1: {each.number():.3g})" for each in some)
 
 
-def _by_chance(computed: Sequence[Row]) -> Table:
+def _by_chance(computed: Sequence[Row]) -> TextTable:
     """What a step can move, and how much of it between living members, where that depends on random ids."""
     found: dict[tuple[str, ...], list[str]] = {}
     for scenario in SCENARIOS:
@@ -78,24 +78,24 @@ def _by_chance(computed: Sequence[Row]) -> Table:
                 cells = (_pairs(names[name]) for name in chance.RANDOM_IDS)
                 found.setdefault((label, *cells), []).append(scenario)
     rows: list[list[Cell]] = [[", ".join(names), *cells] for cells, names in found.items()]
-    return Table(["scenarios", "step", *chance.RANDOM_IDS], rows)
+    return TextTable(["scenarios", "step", *chance.RANDOM_IDS], rows)
 
 
 def _pairs(some: Iterable[tuple[int, int]]) -> str:
     return "; ".join(f"{moved}, {living}" for moved, living in sorted(some))
 
 
-def _scenarios() -> Table:
-    return Table(["scenario", "what happens"], [[each.name, each.title] for each in SCENARIOS.values()])
+def _scenarios() -> TextTable:
+    return TextTable(["scenario", "what happens"], [[each.name, each.title] for each in SCENARIOS.values()])
 
 
-def _last(computed: Sequence[Row], figure: str) -> Table:
+def _last(computed: Sequence[Row], figure: str) -> TextTable:
     """The figure after the last step."""
     last = {(row["scenario"], row["strategy"]): row for row in computed}
     return pivot(last.values(), "strategy", "scenario", figure, corner="assignor")
 
 
-def _sum(computed: Sequence[Row], figure: str) -> Table:
+def _sum(computed: Sequence[Row], figure: str) -> TextTable:
     sums: dict[tuple[str, str], int] = {}
     for row in computed:
         for scenario in (str(row["scenario"]), "all"):
@@ -113,7 +113,7 @@ def moves(computed: Sequence[Row], name: str) -> dict[str, int]:
     return sums | {"all": sum(sums.values())}
 
 
-def _cost(computed: Sequence[Row]) -> Table:
+def _cost(computed: Sequence[Row]) -> TextTable:
     return pivot(
         selected(computed, scenario="large"), "strategy", "step", "milliseconds", corner="milliseconds"
     )

@@ -16,34 +16,34 @@ from typing import NamedTuple
 
 import psutil
 
-from sluice.assignment.observed import Observed
+from sluice.assignment.observed import ObservedGroup
 from sluice.runtime.settings import ROOT
 from sluice_lab.kept import keep
 from sluice_lab.processes import LaboratoryFailed
-from sluice_lab.runs import Key
+from sluice_lab.runs import RunKey
 from sluice_lab.transmission import computed
-from sluice_lab.transmission.asked import Asked
+from sluice_lab.transmission.asked import AssignorServer
 from sluice_lab.transmission.brokers import Brokers
 from sluice_lab.transmission.members import Consumer, Producer, processors
 from sluice_lab.transmission.rivals import ALL
-from sluice_lab.transmission.run import Laboratory, Log, Times
-from sluice_lab.transmission.runs import Runs
-from sluice_lab.transmission.scenarios import ARRIVES, PAPER, PROCESSED, SCENARIOS, Scenario
+from sluice_lab.transmission.run import GroupLaboratory, GroupRunLog, GroupTimes
+from sluice_lab.transmission.runs import GroupRuns
+from sluice_lab.transmission.scenarios import ARRIVES, PAPER, PROCESSED, SCENARIOS, GroupScenario
 
 FOLDER = ROOT / "docs" / "transmission"
 #: Fifty consumers do not fit on one machine, so `large` is only computed.
 LIVE = ("paper", "skew", "slow", "both", "rolling", "flapping", "frozen", "growing")
 RUNS = 3
 #: Paper 003's minute takes 24 s: C0 leaves after 8 s and comes back after 16.
-TIMES = Times(settle=8.0, gap=8.0)
+TIMES = GroupTimes(settle=8.0, gap=8.0)
 #: What has no picture over time needs no clock: a phase lasts until the group is stable.
-SHORT = Times(settle=5.0, gap=5.0)
+SHORT = GroupTimes(settle=5.0, gap=5.0)
 #: Where partitions or members are unequal, the slowest member first reads what came while the group started.
 #: What still waits for it would be part of the standstill of a step.
-UNEQUAL = Times(settle=16.0, gap=5.0)
-QUICK = Times(settle=3.0, gap=3.0)
+UNEQUAL = GroupTimes(settle=16.0, gap=5.0)
+QUICK = GroupTimes(settle=3.0, gap=3.0)
 #: Before runs that need known loads and speeds, and before the first one, for the compilers.
-WARM_UP = Times(settle=8.0, gap=0.0)
+WARM_UP = GroupTimes(settle=8.0, gap=0.0)
 #: A phase of a stable group takes about this long, and one with a member that died; a run beside its phases.
 PHASE_SECONDS, DROPPED_SECONDS, BETWEEN_SECONDS = 6.0, 11.0, 3.0
 _READY_SECONDS = 180.0
@@ -52,7 +52,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class GroupPlan:
     """What is measured on live brokers.
 
     times: of each scenario; by default TIMES for paper 003's, UNEQUAL where loads and speeds are known, and
@@ -63,23 +63,23 @@ class Plan:
     scenarios: Sequence[str] = LIVE
     contenders: Sequence[str] = ALL
     runs: int = RUNS
-    times: Times | None = None
+    times: GroupTimes | None = None
     by_load: bool = True
     arrives: float = ARRIVES
 
-    def times_of(self, scenario: str) -> Times:
+    def times_of(self, scenario: str) -> GroupTimes:
         return self.times or (
             TIMES if scenario == PAPER.name else UNEQUAL if SCENARIOS[scenario].known else SHORT
         )
 
-    def order(self) -> list[Key]:
+    def order(self) -> list[RunKey]:
         """Every run, in order: after each round all scenarios have had equally many.
 
         Contenders take turns, and each round begins with another one. What the machine does meanwhile hits
         all alike.
         """
         return [
-            Key(scenario, self.contenders[(place + number) % len(self.contenders)], number)
+            RunKey(scenario, self.contenders[(place + number) % len(self.contenders)], number)
             for number in range(self.runs)
             for scenario in self.scenarios
             for place in range(len(self.contenders))
@@ -90,7 +90,7 @@ def _to_stderr(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def minutes(keys: Sequence[Key], plan: Plan) -> float:
+def minutes(keys: Sequence[RunKey], plan: GroupPlan) -> float:
     """About how long these runs of the plan take on live brokers."""
     seconds = 0.0
     for key in keys:
@@ -106,12 +106,12 @@ def compute(folder: Path = FOLDER) -> None:
     keep("computed", list(computed.rows()), folder)
 
 
-def missing(plan: Plan, runs: Runs) -> list[Key]:
+def missing(plan: GroupPlan, runs: GroupRuns) -> list[RunKey]:
     """The plan's runs that are not kept yet."""
     return [key for key in plan.order() if key not in runs.done]
 
 
-def measure(plan: Plan, runs: Runs, say: Say = _to_stderr) -> None:
+def measure(plan: GroupPlan, runs: GroupRuns, say: Say = _to_stderr) -> None:
     """Run what of the plan is not kept yet, keep each run as soon as it is over, and say what went wrong."""
     keys = missing(plan, runs)
     for number, (key, log) in enumerate(live(plan, keys), 1):
@@ -121,7 +121,7 @@ def measure(plan: Plan, runs: Runs, say: Say = _to_stderr) -> None:
             say(f"  {problem}")
 
 
-def live(plan: Plan, keys: Sequence[Key]) -> Iterator[tuple[Key, Log]]:
+def live(plan: GroupPlan, keys: Sequence[RunKey]) -> Iterator[tuple[RunKey, GroupRunLog]]:
     """Run these of the plan's runs on brokers of their own."""
     if not keys:
         return
@@ -130,7 +130,7 @@ def live(plan: Plan, keys: Sequence[Key]) -> Iterator[tuple[Key, Log]]:
         for block in _blocks(keys):
             scenario = scaled(SCENARIOS[block[0].scenario], plan.arrives)
             # Where nothing was measured before, the computed figures know no loads either.
-            with Asked(Observed(), plan.by_load and scenario.known) as asked:
+            with AssignorServer(ObservedGroup(), plan.by_load and scenario.known) as asked:
                 if scenario.known or not warm:
                     still = replace(scenario, steps=())
                     _run(cluster, asked, still, block[-1].contender, WARM_UP)
@@ -145,7 +145,7 @@ def live(plan: Plan, keys: Sequence[Key]) -> Iterator[tuple[Key, Log]]:
                     yield key, log
 
 
-def ordinary_load(scenario: Scenario, arrives: float) -> float:
+def ordinary_load(scenario: GroupScenario, arrives: float) -> float:
     """Bytes a second of an ordinary partition. arrives: of all those of paper 003's group.
 
     A group of more members has more partitions, and as much for all of them together.
@@ -154,7 +154,7 @@ def ordinary_load(scenario: Scenario, arrives: float) -> float:
     return arrives / sum(all_of.partitions.values())
 
 
-def scaled(scenario: Scenario, arrives: float = ARRIVES) -> Scenario:
+def scaled(scenario: GroupScenario, arrives: float = ARRIVES) -> GroupScenario:
     """The scenario with the rates of live runs."""
     ordinary = ordinary_load(scenario, arrives)
     every = replace(scenario.group(), partitions=scenario.most_partitions()).all_partitions()
@@ -185,21 +185,23 @@ def _cluster(members: Collection[str]) -> Iterator[_Cluster]:
         yield _Cluster(brokers, consumers)
 
 
-def _run(cluster: _Cluster, asked: Asked, scenario: Scenario, contender: str, times: Times) -> Log:
+def _run(
+    cluster: _Cluster, asked: AssignorServer, scenario: GroupScenario, contender: str, times: GroupTimes
+) -> GroupRunLog:
     """One run with empty topics and a producer of its own."""
     cluster.brokers.make(scenario.partitions)
     rates = {each: scenario.load(each) for each in scenario.group().all_partitions()}
     with Producer(cluster.brokers.bootstrap, rates) as producer:
-        laboratory = Laboratory(*cluster, asked, [producer.pid])
+        laboratory = GroupLaboratory(*cluster, asked, [producer.pid])
         try:
             return laboratory.run(scenario, contender, times)
         finally:
             laboratory.close()
 
 
-def _blocks(keys: Sequence[Key]) -> Iterator[list[Key]]:
+def _blocks(keys: Sequence[RunKey]) -> Iterator[list[RunKey]]:
     """Runs of one scenario that follow one another."""
-    block: list[Key] = []
+    block: list[RunKey] = []
     for key in keys:
         if block and key.scenario != block[0].scenario:
             yield block

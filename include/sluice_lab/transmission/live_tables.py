@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sluice_lab.medians import of, over_runs
 from sluice_lab.runs import how_many
-from sluice_lab.tables import Cell, Measured, Table, selected, shown
+from sluice_lab.tables import Cell, Measured, TextTable, selected, shown
 from sluice_lab.transmission.experiments import LIVE, ordinary_load
 from sluice_lab.transmission.figures import of_all_runs, quantile, together
 from sluice_lab.transmission.rivals import ALL
@@ -20,9 +20,9 @@ _TABLES = 3
 TOGETHER = "All steps together"
 
 
-def tables(measured: Measured) -> dict[str, dict[str, Table]]:
+def tables(measured: Measured) -> dict[str, dict[str, TextTable]]:
     """For each scenario that was measured, a table for each step, or one for all where there are many."""
-    found: dict[str, dict[str, Table]] = {}
+    found: dict[str, dict[str, TextTable]] = {}
     for name, steps in phases(measured["live"]).items():
         stood = selected(measured["stood"], scenario=name)
         for step, rows in steps.items():
@@ -51,7 +51,7 @@ def phases(live: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
     return found
 
 
-def _table(rows: Sequence[Row], stood: Sequence[Row]) -> Table:
+def _table(rows: Sequence[Row], stood: Sequence[Row]) -> TextTable:
     names = [name for name in ALL if selected(rows, strategy=name)]
     pooled = of_all_runs(rows, stood)
     columns = ["assignor", "partitions", "load", "moved", "living", "p50 / p99, s" if pooled else "p50, s",
@@ -63,7 +63,7 @@ def _table(rows: Sequence[Row], stood: Sequence[Row]) -> Table:
         last = _medians(some, "balanced", "rate", "cpu", "twice")
         still = _pooled(selected(stood, strategy=name)) if pooled else str(over_runs(some, "p50"))
         cells.append([name, _commonest(some), *first, still, _worst(some), *last])
-    return Table(columns, cells)
+    return TextTable(columns, cells)
 
 
 def _medians(rows: Sequence[Row], *figures: str) -> list[str]:
@@ -89,7 +89,7 @@ def _commonest(rows: Sequence[Row]) -> str:
     return text if count == len(rows) else f"{text} ({count} of {len(rows)})"
 
 
-def set_up(live: Sequence[Row]) -> Table:
+def set_up(live: Sequence[Row]) -> TextTable:
     """How the runs of each scenario were made, and how busy the machine was."""
     cells: list[list[Cell]] = []
     for name in LIVE:
@@ -110,7 +110,7 @@ def set_up(live: Sequence[Row]) -> Table:
         )
     columns = ["scenario", "runs of each", "ours goes by", "MB/s, ordinary partition",
                "other programs, processors", "consumers pinned"]  # fmt: skip
-    return Table(columns, cells)
+    return TextTable(columns, cells)
 
 
 def cores(live: Sequence[Row]) -> str:
@@ -122,7 +122,7 @@ def cores(live: Sequence[Row]) -> str:
     return f"{said}; of other runs it was not kept" if said else "whose number of processors was not kept"
 
 
-def moved(live: Sequence[Row]) -> Table:
+def moved(live: Sequence[Row]) -> TextTable:
     """What moved in a run, all steps together: medians, and their sum over the scenarios."""
     cells: list[list[Cell]] = []
     scenarios = [name for name in LIVE if selected(live, scenario=name)]
@@ -139,7 +139,7 @@ def moved(live: Sequence[Row]) -> Table:
             cells.append(
                 [contender, *texts, shown(sum(each.middle for each in found.values())) if whole else ""]
             )
-    return Table(["assignor", *scenarios, "all"], cells)
+    return TextTable(["assignor", *scenarios, "all"], cells)
 
 
 def _pinned(runs: Sequence[Row]) -> str:

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from sluice.assignment.base import Assignment, Partition
+from sluice.assignment.base import AssignedPartition, Assignment
 from sluice.assignment.measures import by_load, by_number, counts, moves
 from sluice_lab.transmission import ownership
-from sluice_lab.transmission.members import Event
-from sluice_lab.transmission.run import Log
+from sluice_lab.transmission.members import MemberEvent
+from sluice_lab.transmission.run import GroupRunLog
 from sluice_lab.trials import Row
 
 
-class Phase(NamedTuple):
+class GroupPhase(NamedTuple):
     """The time from one step to the next. label: the step that begins it, or "start"."""
 
     label: str
@@ -23,21 +23,21 @@ class Phase(NamedTuple):
     end: float
 
 
-def phases(log: Log) -> list[Phase]:
+def phases(log: GroupRunLog) -> list[GroupPhase]:
     """The run from its start, step by step."""
     labels = ["start", *map(str, log.scenario.steps)]
     bounds = [log.began, *log.steps, log.ended]
-    return [Phase(label, *span) for label, span in zip(labels, pairwise(bounds), strict=True)]
+    return [GroupPhase(label, *span) for label, span in zip(labels, pairwise(bounds), strict=True)]
 
 
-def owners(log: Log, at: float) -> Assignment:
+def owners(log: GroupRunLog, at: float) -> Assignment:
     """What each member in the group had at that second. A member that has left is not there."""
     return ownership.owners(log.events, at)
 
 
-def standstill(log: Log, phase: Phase) -> dict[Partition, float]:
+def standstill(log: GroupRunLog, phase: GroupPhase) -> dict[AssignedPartition, float]:
     """The longest time in the phase in which nobody processed a record, by partition, in seconds."""
-    seen: dict[Partition, list[float]] = defaultdict(list)
+    seen: dict[AssignedPartition, list[float]] = defaultdict(list)
     for event in _got(log):
         for partition in event.partitions():
             seen[partition].append(event.at)
@@ -49,12 +49,12 @@ def standstill(log: Log, phase: Phase) -> dict[Partition, float]:
     return longest
 
 
-def twice(log: Log) -> int:
+def twice(log: GroupRunLog) -> int:
     """Records that were processed more than once in the run."""
-    spans: dict[Partition, list[tuple[int, int]]] = defaultdict(list)
+    spans: dict[AssignedPartition, list[tuple[int, int]]] = defaultdict(list)
     for event in _got(log):
         for topic, number, first, following in event.what["of"]:
-            spans[Partition(topic, number)].append((first, following))
+            spans[AssignedPartition(topic, number)].append((first, following))
     again = 0
     for found in spans.values():
         reached = 0
@@ -64,7 +64,7 @@ def twice(log: Log) -> int:
     return again
 
 
-def rate(log: Log, begin: float, end: float, member: str | None = None) -> float:
+def rate(log: GroupRunLog, begin: float, end: float, member: str | None = None) -> float:
     """Bytes a second that were processed, by one member or by all."""
     size = sum(
         event.what["bytes"]
@@ -74,7 +74,7 @@ def rate(log: Log, begin: float, end: float, member: str | None = None) -> float
     return float(size / (end - begin)) if end > begin else 0.0
 
 
-def balanced_after(log: Log, phase: Phase) -> float:
+def balanced_after(log: GroupRunLog, phase: GroupPhase) -> float:
     """Seconds from the step until partitions changed hands for the last time in the phase."""
     changes = [
         event.at
@@ -86,7 +86,7 @@ def balanced_after(log: Log, phase: Phase) -> float:
     return max(changes, default=phase.begin) - phase.begin
 
 
-def cpu(log: Log, phase: Phase, member: str | None = None) -> float:
+def cpu(log: GroupRunLog, phase: GroupPhase, member: str | None = None) -> float:
     """The part of one processor that one member used in the phase, or all members together."""
     looks = [
         (at, sum(used.values()) if member is None else used[member])
@@ -99,7 +99,7 @@ def cpu(log: Log, phase: Phase, member: str | None = None) -> float:
     return (after - before) / (last - first) if last > first else 0.0
 
 
-def rows(log: Log, number: int) -> Iterator[Row]:
+def rows(log: GroupRunLog, number: int) -> Iterator[Row]:
     """A row for each phase. Times are seconds, rates megabytes a second. number: of the run.
 
     settled: 1 if the group was stable at the phase's end. busy: processors that other programs used in the
@@ -144,7 +144,7 @@ def rows(log: Log, number: int) -> Iterator[Row]:
         before = held
 
 
-def samples(log: Log, number: int, every: float) -> Iterator[Row]:
+def samples(log: GroupRunLog, number: int, every: float) -> Iterator[Row]:
     """The rate and the CPU use of each member and of all, sampled every `every` seconds.
 
     A phase that waited for the group is cut at the gap between two steps. So all runs have their steps at the
@@ -163,14 +163,14 @@ def samples(log: Log, number: int, every: float) -> Iterator[Row]:
             for name in names:
                 row[name] = rate(log, at, at + every, name) / 1e6
             row["all"] = rate(log, at, at + every) / 1e6
-            span = Phase("", at, at + every)
+            span = GroupPhase("", at, at + every)
             row["cpu"] = cpu(log, span)
             for name in names:
                 row[f"{name} cpu"] = cpu(log, span, name)
             yield row
 
 
-def stood(log: Log, number: int) -> Iterator[Row]:
+def stood(log: GroupRunLog, number: int) -> Iterator[Row]:
     """How long each partition stood still after each step."""
     for phase in phases(log)[1:]:
         for partition, seconds in sorted(standstill(log, phase).items()):
@@ -184,5 +184,5 @@ def stood(log: Log, number: int) -> Iterator[Row]:
             }
 
 
-def _got(log: Log) -> list[Event]:
+def _got(log: GroupRunLog) -> list[MemberEvent]:
     return [event for event in log.events if event.kind == "got"]

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import psutil
 
-from sluice.assignment.base import Partition
+from sluice.assignment.base import AssignedPartition
 from sluice_lab.processes import end_with_laboratory
 from sluice_lab.transmission.rivals import command
 
@@ -23,7 +23,7 @@ _END_SECONDS = 20.0
 Kind = Literal["ready", "got", "assigned", "revoked", "lost", "left", "failed"]
 
 
-class Event(NamedTuple):
+class MemberEvent(NamedTuple):
     """What a member said. at: seconds since 1970; what: the document as Consume.java wrote it."""
 
     member: str
@@ -31,9 +31,9 @@ class Event(NamedTuple):
     at: float
     what: dict[str, Any]
 
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[AssignedPartition]:
         """Those of assigned, revoked, lost and got."""
-        return [Partition(each[0], each[1]) for each in self.what["of"]]
+        return [AssignedPartition(each[0], each[1]) for each in self.what["of"]]
 
 
 def processors() -> list[int]:
@@ -53,7 +53,7 @@ class Consumer:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._events: list[Event] = []
+        self._events: list[MemberEvent] = []
         self._ready = threading.Event()
         self._process = subprocess.Popen(
             command("Consume", _HEAP), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -103,7 +103,7 @@ class Consumer:
         times = self._statistics.cpu_times()
         return float(times.user + times.system)
 
-    def take(self) -> list[Event]:
+    def take(self) -> list[MemberEvent]:
         """The events since the last call."""
         events, self._events = self._events, []
         return events
@@ -119,7 +119,7 @@ class Consumer:
             if not line.startswith("{"):
                 continue
             what = json.loads(line)
-            self._events.append(Event(self.name, what["event"], what["at"] / 1e3, what))
+            self._events.append(MemberEvent(self.name, what["event"], what["at"] / 1e3, what))
             if what["event"] == "ready":
                 self._ready.set()
 
@@ -127,7 +127,7 @@ class Consumer:
 class Producer:
     """Sends records at a steady rate, as a context."""
 
-    def __init__(self, bootstrap: str, rates: Mapping[Partition, float]) -> None:
+    def __init__(self, bootstrap: str, rates: Mapping[AssignedPartition, float]) -> None:
         """rates: bytes a second of each partition."""
         wanted = {
             "bootstrap": bootstrap,

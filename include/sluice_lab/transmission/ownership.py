@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from sluice.assignment.base import Assignment, Partition
-from sluice_lab.transmission.members import Event
+from sluice.assignment.base import AssignedPartition, Assignment
+from sluice_lab.transmission.members import MemberEvent
 
 #: Time without a change of owner after which a group has settled: more than one beat.
 QUIET_SECONDS = 2.0
 _CHANGES = ("assigned", "revoked", "lost")
 
 
-def owners(events: Sequence[Event], at: float = float("inf")) -> Assignment:
+def owners(events: Sequence[MemberEvent], at: float = float("inf")) -> Assignment:
     """What each member in the group had at that second. A member that has left is not there."""
-    found: dict[str, set[Partition]] = {}
+    found: dict[str, set[AssignedPartition]] = {}
     for event in sorted(events, key=lambda event: event.at):
         if event.at > at:
             break
@@ -30,7 +30,7 @@ def owners(events: Sequence[Event], at: float = float("inf")) -> Assignment:
 
 
 def unsettled(
-    events: Sequence[Event], now: float, members: Collection[str], partitions: Mapping[str, int]
+    events: Sequence[MemberEvent], now: float, members: Collection[str], partitions: Mapping[str, int]
 ) -> str:
     """Why the group is not stable yet, in words; empty if it is.
 
@@ -43,7 +43,7 @@ def unsettled(
     if idle := sorted(member for member in members if not held.get(member)):
         return f"{', '.join(idle)} has no partition"
     owned = {each for some in held.values() for each in some}
-    every = {Partition(topic, n) for topic, count in partitions.items() for n in range(count)}
+    every = {AssignedPartition(topic, n) for topic, count in partitions.items() for n in range(count)}
     if missing := len(every - owned):
         return f"{missing} partitions have no owner"
     changes = [event for event in events if event.kind in _CHANGES and event.what["of"]]
@@ -54,9 +54,9 @@ def unsettled(
     return ""
 
 
-def _read(events: Sequence[Event]) -> set[Partition]:
+def _read(events: Sequence[MemberEvent]) -> set[AssignedPartition]:
     """The partitions that were read after they were assigned for the last time."""
-    read: set[Partition] = set()
+    read: set[AssignedPartition] = set()
     for event in sorted(events, key=lambda event: event.at):
         if event.kind == "assigned":
             read.difference_update(event.partitions())

@@ -12,7 +12,7 @@ from sluice_lab.kept import kept
 from sluice_lab.medians import of
 from sluice_lab.page import templates
 from sluice_lab.plots import Plot
-from sluice_lab.tables import Cell, Measured, Table, selected
+from sluice_lab.tables import Cell, Measured, TextTable, selected
 from sluice_lab.transmission import advice, computed_tables, live_tables, paper, runs
 from sluice_lab.transmission.bars import bars
 from sluice_lab.transmission.brokers import BEAT_MS, SESSION_MS
@@ -141,7 +141,7 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def _unpooled(tables: Iterable[Table]) -> bool:
+def _unpooled(tables: Iterable[TextTable]) -> bool:
     """Whether the standstill of each partition was not kept for these tables."""
     return any("p50, s" in table.columns for table in tables)
 
@@ -173,7 +173,7 @@ def _by_clock(live: Sequence[Row]) -> str:
     return ", ".join(dict.fromkeys(str(row["scenario"]) for row in live if "settled" not in row))
 
 
-def _members(samples: Sequence[Row]) -> Table:
+def _members(samples: Sequence[Row]) -> TextTable:
     """The rate of each member, in the last sample before each step and at the end."""
     ends = {"before": TIMES.settle, "without C0": TIMES.settle + TIMES.gap}
     ends["C0 back"] = ends["without C0"] + TIMES.gap
@@ -191,9 +191,9 @@ def _members(samples: Sequence[Row]) -> Table:
             ]
             cell.append(" / ".join(f"{of([float(row[m]) for row in last]).middle:.2f}" for m in PAPER.topics))
         cells.append(cell)
-    return Table(["C0 / C1 / C2, MB/s", *ends], cells)
+    return TextTable(["C0 / C1 / C2, MB/s", *ends], cells)
 
 
-def _bars(measured: Measured) -> Table:
+def _bars(measured: Measured) -> TextTable:
     rows = [[bar.name, bar.figure, "holds" if bar.holds else "**fails**"] for bar in bars(measured)]
-    return Table(["bar", "found", ""], rows)
+    return TextTable(["bar", "found", ""], rows)

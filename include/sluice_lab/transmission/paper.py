@@ -13,7 +13,7 @@ from statistics import mean
 from typing import NamedTuple
 
 from sluice_lab.medians import Median, of
-from sluice_lab.tables import Cell, Table, selected, shown
+from sluice_lab.tables import Cell, TextTable, selected, shown
 from sluice_lab.transmission.rivals import ALL
 from sluice_lab.trials import Row
 
@@ -89,17 +89,17 @@ class Absence(NamedTuple):
         return [each for each in cpus(run) if self.gone <= each[0] < self.back]
 
 
-def greatest(samples: Sequence[Row], absence: Absence) -> Table:
+def greatest(samples: Sequence[Row], absence: Absence) -> TextTable:
     """The greatest rise while C0 is away, and the greatest fall after it came back, by contender."""
     cells: list[list[Cell]] = []
     for name in ALL:
         if list(runs(samples, name)):
             figures = (absence.rise, absence.fall)
             cells.append([name, *(str(_of(samples, name, figure)) for figure in figures)])
-    return Table(["assignor", "greatest rise, MB/s", "greatest fall, MB/s"], cells)
+    return TextTable(["assignor", "greatest rise, MB/s", "greatest fall, MB/s"], cells)
 
 
-def claims(samples: Sequence[Row], absence: Absence) -> Table:
+def claims(samples: Sequence[Row], absence: Absence) -> TextTable:
     """What the paper says of its three assignors, and the same figure here; yes and no compare medians."""
     rows: list[list[Cell]] = []
 
@@ -115,7 +115,7 @@ def claims(samples: Sequence[Row], absence: Absence) -> Table:
         add("sticky uses most CPU (processors, mean)", _mean_cpu, lambda a, b, sticky: sticky > max(a, b))
         add("C0 leaves: sticky's CPU peaks lowest (processors)", absence.peak, _sticky_least)
         add("C0 leaves: sticky's CPU peaks last (s after it)", absence.peak_at, _sticky_last)
-    return Table(["the paper says", *THREE, "here"], rows)
+    return TextTable(["the paper says", *THREE, "here"], rows)
 
 
 def _of(samples: Sequence[Row], name: str, figure: Callable[[_Run], float]) -> Median:

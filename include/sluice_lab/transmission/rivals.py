@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice.assignment.assign import assign
-from sluice.assignment.base import Assignment, Group, Partition
+from sluice.assignment.base import AssignedPartition, Assignment, Group
 from sluice.assignment.cooperative import this_round
 from sluice.runtime.jvm import java_command
 from sluice.stack.jars import POMS
@@ -26,7 +26,7 @@ _SECONDS = 120
 
 
 @dataclass(frozen=True)
-class Answer:
+class AssignorAnswer:
     """An assignment, the rounds until it is complete, and the milliseconds to compute one round, the
     quickest."""
 
@@ -35,10 +35,10 @@ class Answer:
     milliseconds: float
 
 
-def ask(questions: Sequence[tuple[str, Group]], repeats: int = 1) -> list[Answer]:
+def ask(questions: Sequence[tuple[str, Group]], repeats: int = 1) -> list[AssignorAnswer]:
     """What each named assignor makes of each group, in the order of the questions."""
     kafkas = [(place, name, group) for place, (name, group) in enumerate(questions) if name != OURS]
-    answers: dict[int, Answer] = {}
+    answers: dict[int, AssignorAnswer] = {}
     if kafkas:
         found = _java([_case(name, group) for _, name, group in kafkas], repeats)
         answers = {place: _answer(each) for (place, _, _), each in zip(kafkas, found, strict=True)}
@@ -63,7 +63,7 @@ def kafka_version() -> str:
     return str(version)
 
 
-def _ours(group: Group, repeats: int) -> Answer:
+def _ours(group: Group, repeats: int) -> AssignorAnswer:
     took = []
     wanted: Assignment = {}
     for _ in range(repeats):
@@ -71,7 +71,7 @@ def _ours(group: Group, repeats: int) -> Answer:
         wanted = assign(group)
         took.append(time.process_time() - began)
     rounds = 1 if this_round(group, wanted) == wanted else 2
-    return Answer(wanted, rounds, min(took) * 1e3)
+    return AssignorAnswer(wanted, rounds, min(took) * 1e3)
 
 
 def _java(cases: list[dict[str, Any]], repeats: int) -> list[Any]:
@@ -108,9 +108,9 @@ def _case(name: str, group: Group) -> dict[str, Any]:
     }
 
 
-def _answer(found: dict[str, Any]) -> Answer:
+def _answer(found: dict[str, Any]) -> AssignorAnswer:
     assignment = {
-        member: sorted(Partition(topic, number) for topic, number in held)
+        member: sorted(AssignedPartition(topic, number) for topic, number in held)
         for member, held in found["assignment"].items()
     }
-    return Answer(assignment, found["rounds"], found["nanoseconds"] / 1e6)
+    return AssignorAnswer(assignment, found["rounds"], found["nanoseconds"] / 1e6)

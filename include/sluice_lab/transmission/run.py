@@ -13,13 +13,13 @@ import psutil
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from sluice.assignment.base import Partition
-from sluice_lab.transmission.asked import Asked
+from sluice.assignment.base import AssignedPartition
+from sluice_lab.transmission.asked import AssignorServer
 from sluice_lab.transmission.brokers import BEAT_MS, SESSION_MS, Brokers
-from sluice_lab.transmission.members import RECORD_BYTES, Consumer, Event, Producer
+from sluice_lab.transmission.members import RECORD_BYTES, Consumer, MemberEvent, Producer
 from sluice_lab.transmission.ownership import unsettled
 from sluice_lab.transmission.rivals import OURS
-from sluice_lab.transmission.scenarios import ARRIVES, Scenario, Step
+from sluice_lab.transmission.scenarios import ARRIVES, GroupScenario, ScenarioStep
 
 #: How often CPU, the ends of the logs and the group are looked at.
 LOOK_SECONDS = 0.5
@@ -38,7 +38,7 @@ _JAVA = {
 
 
 @dataclass(frozen=True)
-class Times:
+class GroupTimes:
     """How long a run stays in each phase, in seconds.
 
     settle: at least, before the first step. gap: at least, after each step. most: a phase lasts until the
@@ -51,7 +51,7 @@ class Times:
 
 
 @dataclass
-class Log:
+class GroupRunLog:
     """Everything a run said.
 
     gap: the least seconds between two steps. began and steps: seconds since 1970. settled: whether the group
@@ -61,14 +61,14 @@ class Log:
     what went wrong, in words.
     """
 
-    scenario: Scenario
+    scenario: GroupScenario
     contender: str
     gap: float
     began: float = 0.0
     ended: float = 0.0
     steps: list[float] = field(default_factory=list)
     settled: list[bool] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    events: list[MemberEvent] = field(default_factory=list)
     looks: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     busy: float = 0.0
     arrives: float = ARRIVES
@@ -97,14 +97,18 @@ def properties(contender: str, bootstrap: str, group: str, member: str, port: in
     }
 
 
-class Laboratory:
+class GroupLaboratory:
     """Brokers, consumers and our assignor, ready for one run after another.
 
     pids: of other processes of the laboratory, such as the producer.
     """
 
     def __init__(
-        self, brokers: Brokers, consumers: Mapping[str, Consumer], asked: Asked, pids: Sequence[int] = ()
+        self,
+        brokers: Brokers,
+        consumers: Mapping[str, Consumer],
+        asked: AssignorServer,
+        pids: Sequence[int] = (),
     ) -> None:
         self._brokers, self._consumers, self._asked = brokers, consumers, asked
         self._own = [
@@ -115,7 +119,7 @@ class Laboratory:
         self._ends = KafkaConsumer(
             bootstrap_servers=brokers.bootstrap, client_id="sluice-lab-ends", metadata_max_age_ms=METADATA_MS
         )
-        self._positions: dict[Partition, int] = {}
+        self._positions: dict[AssignedPartition, int] = {}
         self._partitions: dict[str, int] = {}
         self._living: set[str] = set()
         self._grown = ExitStack()
@@ -124,11 +128,11 @@ class Laboratory:
         self._grown.close()
         self._ends.close(autocommit=False)
 
-    def run(self, scenario: Scenario, contender: str, times: Times) -> Log:
+    def run(self, scenario: GroupScenario, contender: str, times: GroupTimes) -> GroupRunLog:
         """The scenario under the contender."""
         # A group of its own: a member of a run that broke may still be in that one's.
         self._group = f"lab-{secrets.token_hex(4)}-{contender}"
-        log = Log(scenario, contender, times.gap)
+        log = GroupRunLog(scenario, contender, times.gap)
         self._partitions, self._living = dict(scenario.partitions), set()
         # The new group begins at the logs' ends: what waits for the one before is no load of this one.
         self._positions.clear()
@@ -152,12 +156,12 @@ class Laboratory:
         log.problems += self._asked.problems()
         return log
 
-    def _join(self, scenario: Scenario, contender: str, name: str) -> None:
+    def _join(self, scenario: GroupScenario, contender: str, name: str) -> None:
         wanted = properties(contender, self._brokers.bootstrap, self._group, name, self._asked.port)
         self._consumers[name].join(wanted, scenario.topics[name], scenario.speed(name))
         self._living.add(name)
 
-    def _take_step(self, scenario: Scenario, contender: str, step: Step) -> None:
+    def _take_step(self, scenario: GroupScenario, contender: str, step: ScenarioStep) -> None:
         match step.kind:
             case "leave":
                 self._consumers[step.what].leave()
@@ -173,16 +177,16 @@ class Laboratory:
             case "grow":
                 self._grow(scenario, *step.grows())
 
-    def _grow(self, scenario: Scenario, topic: str, count: int) -> None:
+    def _grow(self, scenario: GroupScenario, topic: str, count: int) -> None:
         """Add partitions, and a producer for them."""
-        fresh = [Partition(topic, number) for number in range(self._partitions[topic], count)]
+        fresh = [AssignedPartition(topic, number) for number in range(self._partitions[topic], count)]
         self._brokers.grow(topic, count)
         self._partitions[topic] = count
         rates = {each: scenario.load(each) for each in fresh}
         producer = self._grown.enter_context(Producer(self._brokers.bootstrap, rates))
         self._own.append(psutil.Process(producer.pid))
 
-    def _watch(self, log: Log, least: float, most: float) -> None:
+    def _watch(self, log: GroupRunLog, least: float, most: float) -> None:
         """Look twice a second, until `least` seconds are over and the group is stable, or `most` are over."""
         began = time.monotonic()
         while True:
@@ -201,7 +205,7 @@ class Laboratory:
                     log.problems.append(f"phase {len(log.settled)} was not stable after {took:.0f} s: {why}")
                 return
 
-    def _take(self, log: Log) -> None:
+    def _take(self, log: GroupRunLog) -> None:
         for name in log.scenario.topics:
             for event in self._consumers[name].take():
                 log.events.append(event)
@@ -209,13 +213,13 @@ class Laboratory:
                     log.problems.append(f"{name} failed: {event.what['why']}")
                 if event.kind == "got":
                     for topic, number, _, following in event.what["of"]:
-                        self._positions[Partition(topic, number)] = following
+                        self._positions[AssignedPartition(topic, number)] = following
                     self._asked.processed(name, event.what["bytes"], event.what["busy"] / 1e3)
 
     def _look(self, now: float) -> None:
         """Tell our assignor where the logs end; a partition that nobody has consumed yet has no lag."""
         wanted = {
-            Partition(t, n): TopicPartition(t, n)
+            AssignedPartition(t, n): TopicPartition(t, n)
             for t, count in self._partitions.items()
             for n in range(count)
         }
@@ -239,7 +243,7 @@ class Laboratory:
         own = [process.cpu_times() for process in self._own]
         return float(of_all.user + of_all.nice + of_all.system - sum(each.user + each.system for each in own))
 
-    def _await_left(self, log: Log) -> None:
+    def _await_left(self, log: GroupRunLog) -> None:
         waiting = set(log.scenario.topics)
         deadline = time.monotonic() + SESSION_MS / 1e3
         while waiting and time.monotonic() < deadline:

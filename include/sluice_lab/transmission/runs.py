@@ -6,9 +6,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from sluice_lab import runs
-from sluice_lab.runs import Kept, Key
+from sluice_lab.runs import KeptRuns, RunKey
 from sluice_lab.transmission import measures
-from sluice_lab.transmission.run import Log
+from sluice_lab.transmission.run import GroupRunLog
 from sluice_lab.transmission.scenarios import ARRIVES, PAPER
 from sluice_lab.trials import Row
 
@@ -19,13 +19,13 @@ SAMPLE_SECONDS = 2.0
 _SAME = 1e-3
 
 
-class Runs(Kept):
+class GroupRuns(KeptRuns):
     """The kept runs of a folder."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, FILES)
 
-    def add(self, log: Log, number: int) -> None:
+    def add(self, log: GroupRunLog, number: int) -> None:
         """Keep a run, in place of an earlier one of the same scenario, contender and number."""
         paper = log.scenario.name == PAPER.name
         fresh: dict[str, list[Row]] = {
@@ -33,7 +33,7 @@ class Runs(Kept):
             "stood": list(measures.stood(log, number)),
             "live": list(measures.rows(log, number)),
         }
-        self.put(Key(log.scenario.name, log.contender, number), fresh)
+        self.put(RunKey(log.scenario.name, log.contender, number), fresh)
 
     def other_rates(self, scenarios: Collection[str], arrives: float) -> list[str]:
         """Those of the scenarios that have kept runs with another rate, in bytes a second."""

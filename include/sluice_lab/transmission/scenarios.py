@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from sluice.assignment.base import Assignment, Group, Load, Member, Partition
+from sluice.assignment.base import AssignedPartition, Assignment, Group, Member, PartitionLoad
 
 MEGABYTE = 1e6
 #: On live brokers: bytes a second of all partitions of paper 003's group, and of an ordinary member.
@@ -20,7 +20,7 @@ _SIGNS = {"leave": "- ", "join": "+ ", "freeze": "! ", "thaw": "~ ", "grow": ""}
 
 
 @dataclass(frozen=True)
-class Step:
+class ScenarioStep:
     """One thing that happens. what: a member's id, or `topic=partitions` for a topic that grows."""
 
     kind: Literal["leave", "join", "freeze", "thaw", "grow"]
@@ -51,7 +51,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class GroupScenario:
     """A group at its beginning, and the steps.
 
     topics: what each member subscribes to. speeds: the bytes a second of members that are not like the
@@ -63,15 +63,15 @@ class Scenario:
     title: str
     topics: Mapping[str, Sequence[str]]
     partitions: Mapping[str, int]
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
     speeds: Mapping[str, float] = field(default_factory=dict)
-    loads: Mapping[Partition, float] = field(default_factory=dict)
+    loads: Mapping[AssignedPartition, float] = field(default_factory=dict)
     known: bool = False
 
     def speed(self, member: str) -> float:
         return self.speeds.get(member, MEGABYTE)
 
-    def load(self, partition: Partition) -> float:
+    def load(self, partition: AssignedPartition) -> float:
         return self.loads.get(partition, MEGABYTE)
 
     def most_partitions(self) -> dict[str, int]:
@@ -87,7 +87,7 @@ class Scenario:
         )
         return self._loaded(Group(members, self.partitions))
 
-    def after(self, group: Group, step: Step, assignment: Assignment) -> Group:
+    def after(self, group: Group, step: ScenarioStep, assignment: Assignment) -> Group:
         """The group that must be assigned after the step. assignment: what its members had before."""
         group = replace(
             group,
@@ -107,23 +107,27 @@ class Scenario:
                 return self._loaded(replace(group, partitions={**group.partitions, topic: count}))
 
     def _loaded(self, group: Group) -> Group:
-        loads = {each: Load(self.load(each)) for each in group.all_partitions()} if self.known else {}
+        loads = (
+            {each: PartitionLoad(self.load(each)) for each in group.all_partitions()} if self.known else {}
+        )
         return replace(group, loads=loads)
 
 
-def _away(*members: str) -> tuple[Step, ...]:
+def _away(*members: str) -> tuple[ScenarioStep, ...]:
     """Each leaves and comes back, one after the other."""
-    return tuple(step for each in members for step in (Step("leave", each), Step("join", each)))
+    return tuple(
+        step for each in members for step in (ScenarioStep("leave", each), ScenarioStep("join", each))
+    )
 
 
 _PAPER = {"t0": 4, "t1": 4, "t2": 5}
 _ALL = dict.fromkeys(("C0", "C1", "C2"), tuple(_PAPER))
-_HOT = {Partition("t2", 0): HOT * MEGABYTE}
+_HOT = {AssignedPartition("t2", 0): HOT * MEGABYTE}
 _SLOW = {"C2": MEGABYTE / 2}
 _SIX = [f"C{n}" for n in range(6)]
 _FIFTY = [f"C{n:02}" for n in range(50)]
 
-PAPER = Scenario(
+PAPER = GroupScenario(
     "paper",
     "Paper 003's group: C0 {t0}, C1 {t0, t1}, C2 {t0, t1, t2}",
     {"C0": ("t0",), "C1": ("t0", "t1"), "C2": ("t0", "t1", "t2")},
@@ -134,26 +138,30 @@ SCENARIOS = {
     each.name: each
     for each in (
         PAPER,
-        Scenario(
+        GroupScenario(
             "skew", "One of 13 partitions has five times the load", _ALL, _PAPER, _away("C0"), {}, _HOT, True
         ),
-        Scenario(
+        GroupScenario(
             "slow", "One of three members has half the speed", _ALL, _PAPER, _away("C0"), _SLOW, {}, True
         ),
-        Scenario("both", "A hot partition and a slow member", _ALL, _PAPER, _away("C0"), _SLOW, _HOT, True),
-        Scenario(
+        GroupScenario(
+            "both", "A hot partition and a slow member", _ALL, _PAPER, _away("C0"), _SLOW, _HOT, True
+        ),
+        GroupScenario(
             "rolling", "Six members restart in turn", dict.fromkeys(_SIX, ("t",)), {"t": 24}, _away(*_SIX)
         ),
-        Scenario("flapping", "C0 leaves and comes back five times", _ALL, _PAPER, _away(*["C0"] * 5)),
-        Scenario(
+        GroupScenario("flapping", "C0 leaves and comes back five times", _ALL, _PAPER, _away(*["C0"] * 5)),
+        GroupScenario(
             "frozen",
             "C0 stands still (SIGSTOP) until the group drops it, and goes on",
             _ALL,
             _PAPER,
-            (Step("freeze", "C0"), Step("thaw", "C0")),
+            (ScenarioStep("freeze", "C0"), ScenarioStep("thaw", "C0")),
         ),
-        Scenario("growing", "t2 grows from 5 to 11 partitions", _ALL, _PAPER, (Step("grow", "t2=11"),)),
-        Scenario(
+        GroupScenario(
+            "growing", "t2 grows from 5 to 11 partitions", _ALL, _PAPER, (ScenarioStep("grow", "t2=11"),)
+        ),
+        GroupScenario(
             "large",
             "50 members and 1,000 partitions of 10 topics",
             {name: tuple(f"t{n}" for n in range(10)) for name in _FIFTY},

@@ -32,7 +32,7 @@ from sluice.tasks.store import TaskChanged, UnknownTask
 from sluice.tasks.topics import TopicInUse, UnknownTopic
 from sluice.transmission.topics import TopicMissing
 from sluice_airflow.api.accepted import NotAcceptable
-from sluice_airflow.api.reads import Busy
+from sluice_airflow.api.reads import TooManyReaders
 from sluice_airflow.api.results_in import parameter
 
 NOT_FOUND, NOT_ACCEPTABLE, CONFLICT, CHANGED, UNPROCESSABLE = 404, 406, 409, 412, 422
@@ -75,7 +75,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(BadQuery, _unanswerable)
     app.add_exception_handler(TooManyRows, _unanswerable)
     app.add_exception_handler(TooManyValues, _unanswerable)
-    app.add_exception_handler(Busy, _busy)
+    app.add_exception_handler(TooManyReaders, _busy)
     for kind in (*_STATUS, *_AWAY):
         app.add_exception_handler(kind, _told)
 
@@ -136,5 +136,5 @@ async def _unanswerable(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _busy(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, Busy)  # noqa: S101 - what it is installed for
+    assert isinstance(error, TooManyReaders)  # noqa: S101 - what it is installed for
     return JSONResponse({"detail": str(error)}, UNAVAILABLE, {"Retry-After": str(error.seconds)})

@@ -15,7 +15,7 @@ from sluice_airflow.api import hub as hubs
 from sluice_airflow.api.hub import Hub
 from sluice_airflow.api.security import Reader, session_lasts
 from sluice_airflow.api.stores import News, Tasks
-from sluice_airflow.api.told import Listener, event, position
+from sluice_airflow.api.told import EventListener, event, position
 
 router = APIRouter(tags=["results"])
 
@@ -79,7 +79,7 @@ async def events(
     """When tasks have a newer commit, when a day was published, and when their past changed."""
     if task is not None:
         await run_in_threadpool(_known, tasks, task)
-    return _listening(request, news, Listener(task, position(last_event_id)))
+    return _listening(request, news, EventListener(task, position(last_event_id)))
 
 
 @router.get("/tasks/{name}/events", response_class=Response, responses=_RESPONSES)
@@ -88,7 +88,7 @@ async def task_events(
 ) -> Response:
     """When the task has a newer commit, when a day was published, and when its past changed."""
     await run_in_threadpool(_known, tasks, [name])
-    return _listening(request, news, Listener([name], position(last_event_id)))
+    return _listening(request, news, EventListener([name], position(last_event_id)))
 
 
 def _known(tasks: TaskStore, names: list[str]) -> None:
@@ -97,7 +97,7 @@ def _known(tasks: TaskStore, names: list[str]) -> None:
         tasks.get(name)
 
 
-def _listening(request: Request, hub: Hub, listener: Listener) -> Response:
+def _listening(request: Request, hub: Hub, listener: EventListener) -> Response:
     async def lasts() -> bool:
         return await session_lasts(request)
 
@@ -107,7 +107,7 @@ def _listening(request: Request, hub: Hub, listener: Listener) -> Response:
 class Listening(StreamingResponse):
     """The events of one listener, as long as client, session and server last."""
 
-    def __init__(self, hub: Hub, listener: Listener, lasts: Callable[[], Awaitable[bool]]) -> None:
+    def __init__(self, hub: Hub, listener: EventListener, lasts: Callable[[], Awaitable[bool]]) -> None:
         self._hub, self._listener, self._lasts = hub, listener, lasts
         self._woken = hub.join()
         # A proxy that gathers an answer would keep the events.

@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Query, status
 from pydantic import AwareDatetime, BaseModel, Field
 
 from sluice.storage import history
-from sluice.storage.history import MOST, Entry
+from sluice.storage.history import MOST, HistoryRecord
 from sluice_airflow.api.security import Reader, operates
 from sluice_airflow.api.stores import Database
 
@@ -66,7 +66,7 @@ def visible(
     since: datetime | None = None,
     before: int | None = None,
     limit: int = 100,
-) -> list[Entry]:
+) -> list[HistoryRecord]:
     """The entries that the reader may see. Raises HTTPException."""
     if not operates(reader):
         if user not in (None, reader.get_name()):

@@ -8,8 +8,8 @@ import signal
 from collections.abc import AsyncIterator, Callable
 
 from sluice.runtime.backoff import Backoff
-from sluice.storage.news import Look
-from sluice_airflow.api.reads import Busy
+from sluice.storage.news import NewsSnapshot
+from sluice_airflow.api.reads import TooManyReaders
 
 log = logging.getLogger(__name__)
 
@@ -37,20 +37,20 @@ class Hub:
 
     def __init__(
         self,
-        look: Callable[[], Look],
+        look: Callable[[], NewsSnapshot],
         seconds: float = POLL_SECONDS,
         most: int = MOST,
         stops: Callable[[], bool] = server_stops,
     ) -> None:
         self._look, self._seconds, self._most, self._stops = look, seconds, most, stops
         self._listening: set[asyncio.Event] = set()
-        self._newest: Look | None = None
+        self._newest: NewsSnapshot | None = None
         self._polling: asyncio.Task[None] | None = None
 
     def join(self) -> asyncio.Event:
-        """Become a listener; who does must leave. Raises Busy."""
+        """Become a listener; who does must leave. Raises TooManyReaders."""
         if len(self._listening) >= self._most:
-            raise Busy(f"{self._most} listen already", AGAIN_SECONDS)
+            raise TooManyReaders(f"{self._most} listen already", AGAIN_SECONDS)
         woken = asyncio.Event()
         self._listening.add(woken)
         if self._newest is not None:
@@ -66,7 +66,7 @@ class Hub:
             self._polling.cancel()
             self._polling, self._newest = None, None
 
-    async def looks(self, woken: asyncio.Event, heartbeat: float) -> AsyncIterator[Look | None]:
+    async def looks(self, woken: asyncio.Event, heartbeat: float) -> AsyncIterator[NewsSnapshot | None]:
         """What is new, whenever something is; None after every `heartbeat` seconds without news.
 
         It ends when the server stops.

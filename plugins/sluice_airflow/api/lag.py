@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
 from sluice.monitoring.lag.look import look
-from sluice.monitoring.lag.model import Report
+from sluice.monitoring.lag.model import LagReport
 from sluice.runtime.settings import get_settings
 from sluice.transmission.topics import TopicMissing
 from sluice_airflow.api.looks import Looks
@@ -137,7 +137,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 @functools.cache
-def looks() -> Looks[Report]:
+def looks() -> Looks[LagReport]:
     """Those of this server."""
     return Looks(lambda: look(get_settings()), "the lag")
 
@@ -145,7 +145,7 @@ def looks() -> Looks[Report]:
 @router.get("/lag", responses=_RESPONSES)
 def get_lag(
     user: Reader,
-    shared: Annotated[Looks[Report], Depends(looks)],
+    shared: Annotated[Looks[LagReport], Depends(looks)],
     topic: Annotated[str | None, Query(description="Only this topic.", examples=["logs"])] = None,
 ) -> LagOut:
     """How far the archiver and the speed layer are behind, by topic, member and partition."""

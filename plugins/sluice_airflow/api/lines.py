@@ -15,11 +15,11 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query, status
 from pydantic import BaseModel, Field, ValidationError
 
-from sluice.lines.answer import Answer, Place, TookTooLong, find
+from sluice.lines.answer import LinePosition, LinesAnswer, TookTooLong, find
 from sluice.lines.basis import ResultsDropped
 from sluice.lines.query import LinesQuery, shown
 from sluice.lines.texts import as_text
-from sluice.results.asked import BadMoment, BadText, Given, moment, query
+from sluice.results.asked import BadMoment, BadText, WrittenQuery, moment, query
 from sluice.results.layers import StoredLayers, UnknownVersion
 from sluice.results.query import BadQuery
 from sluice.runtime.settings import Settings
@@ -75,14 +75,14 @@ class LinesOut(BaseModel):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LinesWanted:
     """What one request asks for."""
 
     query: LinesQuery
     limit: int
     count: bool
     commit: int | None
-    after: Place | None
+    after: LinePosition | None
 
 
 class Searches:
@@ -93,7 +93,7 @@ class Searches:
         self._places = threading.BoundedSemaphore(AT_ONCE + WAITING)
         self._own = threading.local()
 
-    async def page(self, settings: Settings, wanted: Wanted) -> LinesOut:
+    async def page(self, settings: Settings, wanted: LinesWanted) -> LinesOut:
         """One page. Raises HTTPException if too many others ask."""
         if not self._places.acquire(blocking=False):
             raise HTTPException(
@@ -105,7 +105,7 @@ class Searches:
         future.add_done_callback(lambda _: self._places.release())
         return await asyncio.wrap_future(future)
 
-    def _page(self, settings: Settings, wanted: Wanted) -> LinesOut:
+    def _page(self, settings: Settings, wanted: LinesWanted) -> LinesOut:
         if not hasattr(self._own, "layers"):
             self._own.layers = StoredLayers(settings)
         answer = find(settings, wanted.query, layers=self._own.layers, commit=wanted.commit, seconds=SECONDS)
@@ -133,10 +133,10 @@ async def task_lines(
     """The lines behind a result, from the archive and from Kafka, in the order in which they arrived."""
     try:
         start = moment(period)
-        conditions = query(name, version=version, given=Given(where or ())).where
+        conditions = query(name, version=version, given=WrittenQuery(where or ())).where
         asked = LinesQuery(task=name, period=start or 0, version=version, where=conditions, metric=metric)
         commit, place = (None, None) if after is None else read_token(after)
-        return await SEARCHES.page(instance, Wanted(asked, limit, count, commit, place))
+        return await SEARCHES.page(instance, LinesWanted(asked, limit, count, commit, place))
     except (BadText, BadMoment, BadQuery) as refused:
         raise TasksRefused([Problem("", str(refused))]) from None
     except ValidationError as refused:
@@ -149,7 +149,7 @@ async def task_lines(
         raise HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, str(away)) from None
 
 
-def page_of(answer: Answer, wanted: Wanted) -> LinesOut:
+def page_of(answer: LinesAnswer, wanted: LinesWanted) -> LinesOut:
     """The page that was asked for."""
     lines: list[LineOut] = []
     last, size, whole = wanted.after, 0, True
@@ -185,16 +185,16 @@ def page_of(answer: Answer, wanted: Wanted) -> LinesOut:
     )
 
 
-def token(commit: int, place: Place) -> str:
+def token(commit: int, place: LinePosition) -> str:
     """What names the lines behind a place, of a result as of a commit (0: a published one)."""
     return base64.urlsafe_b64encode(json.dumps([commit, *place]).encode()).decode()
 
 
-def read_token(text: str) -> tuple[int | None, Place]:
+def read_token(text: str) -> tuple[int | None, LinePosition]:
     """The commit and the place of a token. Raises BadText."""
     try:
         commit, *place = json.loads(base64.urlsafe_b64decode(text.encode()))
         numbers = [int(each) for each in (commit, *place)]
-        return numbers[0] or None, Place(*numbers[1:])
+        return numbers[0] or None, LinePosition(*numbers[1:])
     except (binascii.Error, UnicodeError, ValueError, TypeError):
         raise BadText("after", f"{text!r}: give what `next` of the page before says") from None

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from sluice_airflow.api.reads import Busy
+from sluice_airflow.api.reads import TooManyReaders
 
 #: A look serves everybody who asks within this time.
 FRESH_SECONDS = 1.0
@@ -27,9 +27,9 @@ class Looks(Generic[T]):
         self._taken = 0.0
 
     def report(self) -> T:
-        """The newest look. Raises Busy if too many wait for one."""
+        """The newest look. Raises TooManyReaders if too many wait for one."""
         if not self._places.acquire(blocking=False):
-            raise Busy(f"too many ask for {self._what}", 2)
+            raise TooManyReaders(f"too many ask for {self._what}", 2)
         try:
             with self._lock:
                 if self._last is None or time.monotonic() - self._taken > FRESH_SECONDS:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from sluice.engine.trial import MAX_LINES, LineTrial
-from sluice.storage.speed_topics import Place
+from sluice.storage.speed_topics import TopicOwner
 from sluice.tasks import TopicSpec
 from sluice.tasks.store import Task
 from sluice.tasks.topics import Topic
@@ -146,7 +146,7 @@ class TopicOut(BaseModel):
     owner: str | None = Field(description="The driver that counts it; another one while the topic moves.")
 
     @classmethod
-    def of(cls, topic: Topic, place: Place | None) -> TopicOut:
+    def of(cls, topic: Topic, place: TopicOwner | None) -> TopicOut:
         return cls(
             topic=topic.spec,
             tasks=topic.tasks,

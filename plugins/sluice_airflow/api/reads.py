@@ -31,7 +31,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Busy(RuntimeError):
+class TooManyReaders(RuntimeError):
     """Too many ask at once."""
 
     def __init__(self, what: str, seconds: int) -> None:
@@ -53,26 +53,26 @@ class Reads:
         self._free, self._queue = threading.Semaphore(places), threading.Semaphore(waiting)
         self._patience = patience
 
-    async def place(self) -> Place:
-        """A place, as soon as there is one. Raises Busy."""
+    async def place(self) -> ReadPermit:
+        """A place, as soon as there is one. Raises TooManyReaders."""
         if not self._free.acquire(blocking=False):
             await self._wait()
-        return Place(self._pool, self._free)
+        return ReadPermit(self._pool, self._free)
 
     async def _wait(self) -> None:
         if not self._queue.acquire(blocking=False):
-            raise Busy("too many answers are being read", 5)
+            raise TooManyReaders("too many answers are being read", 5)
         try:
             deadline = time.monotonic() + self._patience
             while not self._free.acquire(blocking=False):
                 if time.monotonic() > deadline:
-                    raise Busy("too many answers are being read", 5)
+                    raise TooManyReaders("too many answers are being read", 5)
                 await asyncio.sleep(_LOOK_SECONDS)
         finally:
             self._queue.release()
 
 
-class Place:
+class ReadPermit:
     """The right to read; whoever has it must leave it."""
 
     def __init__(self, pool: ThreadPoolExecutor, free: threading.Semaphore) -> None:
@@ -110,7 +110,7 @@ class Streamed(StreamingResponse):
         self,
         held: Iterable[bytes],
         rest: Generator[bytes],
-        place: Place,
+        place: ReadPermit,
         headers: Mapping[str, str],
         stall: float = STALL_SECONDS,
     ) -> None:

@@ -14,7 +14,7 @@ from sluice.results import formats
 from sluice.results.layers import Layers
 from sluice.results.pinned import Pinned
 from sluice.results.query import Query as Asked
-from sluice.results.reader import Answer, read
+from sluice.results.reader import ResultsAnswer, read
 from sluice.results.spans import spans
 from sluice_airflow.api.accepted import MEDIA, Style, style_of
 from sluice_airflow.api.models import ResultsOut
@@ -89,7 +89,7 @@ async def task_results(
     places: ReadPlaces,
 ) -> Response:
     """What a task counted, a row for each period and series, from both layers."""
-    wanted = Wanted(
+    wanted = ResultsWanted(
         asked.query(name, request.query_params),
         style_of(request.headers.get("accept"), asked.format),
         following(request.url, asked),
@@ -102,7 +102,7 @@ async def task_results(
     except BaseException:
         place.leave()
         raise
-    if isinstance(answered, Begun):
+    if isinstance(answered, BegunAnswer):
         return Streamed(answered.held, answered.rest, place, answered.headers)
     place.leave()
     return answered
@@ -114,7 +114,7 @@ def following(url: URL, asked: ResultsIn) -> str:
     return f"{paged.path}?{paged.query}"
 
 
-class Wanted(NamedTuple):
+class ResultsWanted(NamedTuple):
     """A request for results; `next` is the address of the page after it."""
 
     query: Asked
@@ -124,7 +124,7 @@ class Wanted(NamedTuple):
     packed: bool  # the server may compress the answer, which then has another tag
 
 
-class Begun(NamedTuple):
+class BegunAnswer(NamedTuple):
     """An answer that is too large to be held."""
 
     held: list[bytes]
@@ -132,7 +132,7 @@ class Begun(NamedTuple):
     headers: Mapping[str, str]
 
 
-def begin(layers: Layers, wanted: Wanted) -> Response | Begun:
+def begin(layers: Layers, wanted: ResultsWanted) -> Response | BegunAnswer:
     """A whole answer, or the first pieces of one. Raises what `results.reader` raises."""
     pinned = Pinned(layers, wanted.query)
     tag = f'"{pinned.tag(wanted.style, "gzip" if wanted.packed else "")}"'
@@ -150,7 +150,7 @@ def begin(layers: Layers, wanted: Wanted) -> Response | Begun:
         held.append(piece)
         size += len(piece)
         if size > HELD_BYTES:
-            return Begun(held, pieces, {**headers, **({"ETag": tag} if pinned.is_final else {})})
+            return BegunAnswer(held, pieces, {**headers, **({"ETag": tag} if pinned.is_final else {})})
     if pinned.holds():
         headers["ETag"] = tag
     if answer.more:
@@ -166,7 +166,7 @@ def _is_known(tag: str, known: str) -> bool:
 class Page:
     """The rows of an answer in pieces, with what is said of them."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ResultsAnswer) -> None:
         self.answer = answer
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, ValidationError
 from starlette.datastructures import QueryParams
 
-from sluice.results.asked import BadMoment, BadText, Given, moment, query
+from sluice.results.asked import BadMoment, BadText, WrittenQuery, moment, query
 from sluice.results.periods import ALWAYS
 from sluice.results.query import MAX_CONDITIONS, Query
 from sluice.tasks import Problem, TasksRefused
@@ -82,7 +82,7 @@ class ResultsIn(BaseModel):
         when = since, until = _moment("since", self.since), _moment("until", self.until)
         if since is not None and until is not None and since > until:
             raise _refused("since", f"since {self.since} is after until {self.until}: swap them")
-        asked = Given(
+        asked = WrittenQuery(
             where=self.where,
             top=self.top,
             rollup=self.rollup,

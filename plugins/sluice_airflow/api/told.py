@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
-from sluice.storage.news import NONE, Look, TopicNews
+from sluice.storage.news import NONE, NewsSnapshot, TopicNews
 
 #: A position's text is as long as its topics' names; a longer one is none of ours.
 _LONGEST = 16_384
@@ -42,13 +42,13 @@ def position(text: str) -> dict[str, Known]:
     }
 
 
-class Listener:
+class EventListener:
     """What one listener wants and knows. `only`: the tasks; None for all there are."""
 
     def __init__(self, only: Collection[str] | None, known: Mapping[str, Known]) -> None:
         self._only, self._known = only, dict(known)
 
-    def news(self, look: Look) -> Iterator[bytes]:
+    def news(self, look: NewsSnapshot) -> Iterator[bytes]:
         """The events for what the listener does not know yet, as they are sent."""
         tasks: dict[str, list[str]] = {}
         for name in sorted(look.tasks if self._only is None else self._only):
@@ -57,7 +57,7 @@ class Listener:
         for topic, names in sorted(tasks.items()):
             yield from self._of_topic(topic, names, look)
 
-    def _of_topic(self, topic: str, names: list[str], look: Look) -> Iterator[bytes]:
+    def _of_topic(self, topic: str, names: list[str], look: NewsSnapshot) -> Iterator[bytes]:
         news, known = look.topics[topic], self._known.get(topic)
         changed = [name for name in names if _is_new(look.tasks[name][1], news, known)]
         # What was filled before somebody listened is no news, and is in the first numbers.
@@ -73,7 +73,7 @@ class Listener:
                 yield self._event("publication", said, names, look)
         yield from self._of_past(topic, names, look)
 
-    def _of_past(self, topic: str, names: list[str], look: Look) -> Iterator[bytes]:
+    def _of_past(self, topic: str, names: list[str], look: NewsSnapshot) -> Iterator[bytes]:
         past, known = look.topics[topic].past, self._known[topic]
         new = {key for key, revision in past.filled.items() if revision > known.revision}
         self._knows(topic, revision=past.revision)
@@ -88,7 +88,7 @@ class Listener:
     def _knows(self, topic: str, **what: Any) -> None:
         self._known[topic] = self._known[topic]._replace(**what)
 
-    def _event(self, kind: str, said: Mapping[str, Any], names: list[str], look: Look) -> bytes:
+    def _event(self, kind: str, said: Mapping[str, Any], names: list[str], look: NewsSnapshot) -> bytes:
         data = {**said, "tasks": {name: look.tasks[name][1][1] for name in names}}
         return event(kind, data, self._position())
 

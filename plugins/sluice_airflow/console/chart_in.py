@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field, ValidationError
 
-from sluice.results.asked import BadMoment, BadText, Given, moment, query
+from sluice.results.asked import BadMoment, BadText, WrittenQuery, moment, query
 from sluice.results.chart import drawable
 from sluice.results.layers import Layers
 from sluice.results.newest import newest_start
 from sluice.results.periods import ALWAYS
-from sluice.results.query import MAX_CONDITIONS, BadQuery, Query, Top
+from sluice.results.query import MAX_CONDITIONS, BadQuery, Query, TopSeries
 from sluice.tasks.period import BadPeriod, Period, parse_period
 from sluice.tasks.spec import ActiveTask
 
@@ -44,14 +44,14 @@ class ChartIn(BaseModel):
     compare: str = Field("", pattern="|before|week")
     bare: bool = False
 
-    def given(self) -> Given:
+    def given(self) -> WrittenQuery:
         """What was asked for, as people write it."""
         wanted = [each for each in self.where if each]
-        return Given(where=wanted, metrics=[each for each in self.metric if each])
+        return WrittenQuery(where=wanted, metrics=[each for each in self.metric if each])
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChartQuery:
     """A chart's query of one task. The times are in ms; `period` is the one that is drawn."""
 
     task: ActiveTask
@@ -64,7 +64,7 @@ class Asked:
     def period_ms(self) -> int:
         return parse_period(self.period) * 1000
 
-    def whole(self, since: int, until: int) -> Asked:
+    def whole(self, since: int, until: int) -> ChartQuery:
         """The same for all periods that this time touches: in part, a period would show too little."""
         cut = Period(parse_period(self.period), self.task.spec.timezone)
         first, last = _possible(since), _possible(until - 1)
@@ -77,7 +77,7 @@ class Asked:
         return self.whole(self.since - by, self.until - by).query
 
 
-def asked(layers: Layers, chart: ChartIn) -> Asked:
+def asked(layers: Layers, chart: ChartIn) -> ChartQuery:
     """The query for a chart's address.
 
     Raises BadQuery, UnknownTask and UnknownVersion; what the stores raise.
@@ -99,7 +99,9 @@ def asked(layers: Layers, chart: ChartIn) -> Asked:
         "metrics": made.metrics or tuple(numbers[:1]),
         "dimensions": tuple(split),
         "period": period,
-        "top": Top(n=chart.top, metric=chart.by or (made.metrics or tuple(numbers))[0]) if split else None,
+        "top": TopSeries(n=chart.top, metric=chart.by or (made.metrics or tuple(numbers))[0])
+        if split
+        else None,
     }
     made = made.model_copy(update=changes)
     try:
@@ -110,7 +112,7 @@ def asked(layers: Layers, chart: ChartIn) -> Asked:
     if not set(made.metrics or ()) <= set(numbers):
         raise BadQuery(f"metrics: lists cannot be drawn: choose of {', '.join(numbers)}")
     own = None if period == task.spec.period else period
-    found = Asked(task, made.model_copy(update={"period": own}), since, until, period)
+    found = ChartQuery(task, made.model_copy(update={"period": own}), since, until, period)
     return found.whole(since, until)
 
 

@@ -16,7 +16,7 @@ from sluice.results.chart import Chart
 from sluice.results.query import Where
 from sluice.results.rows import STATES
 from sluice.runtime.arrays import Floats, Ints
-from sluice_airflow.console.chart_in import Asked
+from sluice_airflow.console.chart_in import ChartQuery
 
 
 class Fresh(NamedTuple):
@@ -29,7 +29,7 @@ class Fresh(NamedTuple):
     settled: bool
 
 
-def document(asked: Asked, chart: Chart, fresh: Fresh, earlier: tuple[int, Chart] | None) -> bytes:
+def document(asked: ChartQuery, chart: Chart, fresh: Fresh, earlier: tuple[int, Chart] | None) -> bytes:
     """All that a browser needs to draw the chart.
 
     earlier: the same series `ms` before, if they are to be compared.
@@ -76,7 +76,7 @@ def written(condition: Where) -> list[str]:
     return [f"{condition.dimension}~={condition.pattern}"]
 
 
-def results_query(asked: Asked) -> dict[str, str | list[str]]:
+def results_query(asked: ChartQuery) -> dict[str, str | list[str]]:
     """The parameters that ask the REST API for the same rows."""
     query, made = asked.query, dict[str, str | list[str]]()
     made |= {"since": str(asked.since), "until": str(asked.until)}

@@ -16,7 +16,7 @@ from sluice.storage.dashboards import (
     DashboardChanged,
     DashboardRefused,
     Dashboards,
-    Pinned,
+    PinnedChart,
 )
 from sluice_airflow.api import errors
 from sluice_airflow.api.security import Reader
@@ -35,7 +35,7 @@ router = APIRouter(route_class=PageRoute)
 NEW = "new"
 
 
-class Row(NamedTuple):
+class TileRow(NamedTuple):
     """A chart on the page that changes a dashboard."""
 
     number: int  # its place in the dashboard as it is stored
@@ -60,7 +60,7 @@ def pin(request: Request, user: Reader, boards: Boards, tasks: Tasks, given: Giv
     chart = read_address(given.get("address"))
     tasks.get(chart.task)
     name, where = user.get_name(), given.get("dashboard")
-    wanted = Pinned(given.get("title"), address_of(chart))
+    wanted = PinnedChart(given.get("title"), address_of(chart))
     try:
         if where == NEW:
             made = boards.create(name, given.get("name"), [wanted])
@@ -96,7 +96,7 @@ def save(request: Request, user: Reader, boards: Boards, number: Number, given: 
         return _editing(request, user, written, rows, wrong=str(refused), code=errors.UNPROCESSABLE)
 
 
-def rows_of(given: Form, seen: Dashboard) -> list[Row]:
+def rows_of(given: Form, seen: Dashboard) -> list[TileRow]:
     """The charts in the order and with the titles that the form says. Raises HTTPException."""
     numbers = [whole(text, "chart") for key, text in given.pairs if key == "chart"]
     titles = [text for key, text in given.pairs if key == "title"]
@@ -107,12 +107,12 @@ def rows_of(given: Form, seen: Dashboard) -> list[Row]:
         )
     shown = [_about(each.address) for each in seen.charts]
     return [
-        Row(number, title, shown[number], str(number) in removed)
+        TileRow(number, title, shown[number], str(number) in removed)
         for number, title in zip(numbers, titles, strict=True)
     ]
 
 
-def moved(rows: list[Row], wish: str) -> list[Row]:
+def moved(rows: list[TileRow], wish: str) -> list[TileRow]:
     """The rows after a wish such as `earlier 3`: chart 3 changes places with its neighbour."""
     where, _, number = wish.partition(" ")
     step = {"earlier": -1, "later": 1}.get(where, 0)
@@ -124,8 +124,10 @@ def moved(rows: list[Row], wish: str) -> list[Row]:
     return made
 
 
-def _saved(request: Request, boards: Dashboards, seen: Dashboard, given: Form, rows: list[Row]) -> Response:
-    charts = [Pinned(row.title, seen.charts[row.number].address) for row in rows if not row.removed]
+def _saved(
+    request: Request, boards: Dashboards, seen: Dashboard, given: Form, rows: list[TileRow]
+) -> Response:
+    charts = [PinnedChart(row.title, seen.charts[row.number].address) for row in rows if not row.removed]
     boards.change(
         seen.id,
         seen.owner,
@@ -165,13 +167,13 @@ def _editing(
     request: Request,
     user: BaseUser,
     found: Dashboard,
-    rows: list[Row] | None = None,
+    rows: list[TileRow] | None = None,
     *,
     wrong: str = "",
     code: int = status.HTTP_200_OK,
 ) -> Response:
     if rows is None:
-        rows = [Row(number, each.title, _about(each.address)) for number, each in enumerate(found.charts)]
+        rows = [TileRow(number, each.title, _about(each.address)) for number, each in enumerate(found.charts)]
     return page(
         request,
         "dashboard_edit.html",

@@ -8,7 +8,7 @@ from typing import Annotated
 import pyarrow as pa
 from fastapi import APIRouter, HTTPException, Query, Request, Response, status
 
-from sluice.engine.extract import Lines
+from sluice.engine.extract import BatchLines
 from sluice.engine.parse import NO_EVENT_TIME, NOT_GENUINE
 from sluice.runtime.days import today
 from sluice.storage.dead_letters import MOST, DeadLetter, by_reason, newest
@@ -88,7 +88,7 @@ def tried(letter: DeadLetter, topic: TopicSpec) -> str:
     time = topic.time
     if time is None or time.extract is None:
         return "No time in brackets, like [17/May/2015:10:05:03 +0000], was found in it."
-    values = Lines(pa.array([letter.line], pa.binary()), {}, topic).values(time.extract)
+    values = BatchLines(pa.array([letter.line], pa.binary()), {}, topic).values(time.extract)
     where = ", ".join(f"{key} {value!r}" for key, value in time.extract.model_dump(exclude_none=True).items())
     if not len(values.distinct):
         return f"Its time was looked for by {where}: nothing is there."

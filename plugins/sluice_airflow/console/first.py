@@ -30,7 +30,7 @@ PERIODS = 24
 _WIDTH, _HEIGHT = 120.0, 28.0
 
 
-class Trouble(NamedTuple):
+class FirstTrouble(NamedTuple):
     """Something that is wrong now."""
 
     what: str
@@ -87,14 +87,14 @@ async def newest_part(
     return HTMLResponse(render(request, "newest.html", user, newest=shown), headers=headers)
 
 
-def troubles(database: sa.Engine, tasks: Sequence[Task]) -> list[Trouble]:
+def troubles(database: sa.Engine, tasks: Sequence[Task]) -> list[FirstTrouble]:
     """What is wrong now: tasks that failed, then the open alerts, oldest first."""
     failed = [
-        Trouble(f"The task {task.name} failed:", task.error or "it is not counted", task.failed_at)
+        FirstTrouble(f"The task {task.name} failed:", task.error or "it is not counted", task.failed_at)
         for task in tasks
         if task.state == "failed"
     ]
-    alerts = (Trouble(f"{each.name}:", each.message, each.raised_at) for each in open_alerts(database))
+    alerts = (FirstTrouble(f"{each.name}:", each.message, each.raised_at) for each in open_alerts(database))
     return [*failed, *alerts]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Entry(NamedTuple):
+class NavigationEntry(NamedTuple):
     """A page of the navigation; `path` is below the console's own."""
 
     key: str
@@ -14,12 +14,12 @@ class Entry(NamedTuple):
 
 
 NAVIGATION = (
-    Entry("first", "First page", "/"),
-    Entry("statistics", "Statistics", "/statistics"),
-    Entry("charts", "Charts", "/charts"),
-    Entry("dashboards", "Dashboards", "/dashboards"),
-    Entry("platform", "Platform", "/platform"),
-    Entry("quality", "Quality", "/quality"),
-    Entry("dead", "Dead letters", "/dead"),
-    Entry("history", "History", "/history"),
+    NavigationEntry("first", "First page", "/"),
+    NavigationEntry("statistics", "Statistics", "/statistics"),
+    NavigationEntry("charts", "Charts", "/charts"),
+    NavigationEntry("dashboards", "Dashboards", "/dashboards"),
+    NavigationEntry("platform", "Platform", "/platform"),
+    NavigationEntry("quality", "Quality", "/quality"),
+    NavigationEntry("dead", "Dead letters", "/dead"),
+    NavigationEntry("history", "History", "/history"),
 )

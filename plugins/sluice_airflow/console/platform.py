@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse
 
 from sluice.monitoring.flow.platform import Platform
-from sluice.monitoring.flow.seen import Look
+from sluice.monitoring.flow.seen import FlowLook
 from sluice.runtime.settings import get_settings
 from sluice_airflow.api.security import Reader, may
 from sluice_airflow.api.stores import Instance
@@ -30,7 +30,7 @@ def platform() -> Platform:
     # These clients log each attempt to reach a daemon that is away; the page says so already.
     for chatty in ("kafka", "thrift"):
         logging.getLogger(chatty).setLevel(logging.CRITICAL)
-    return Platform(Look(get_settings(), newest_runs))
+    return Platform(FlowLook(get_settings(), newest_runs))
 
 
 Shared = Annotated[Platform, Depends(platform)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sluice.monitoring.flow.model import Line, Picture, State
+from sluice.monitoring.flow.model import Picture, Sparkline, State
 
 #: The size of a small line's picture, in its own units.
 HEIGHT = 28
@@ -24,7 +24,7 @@ class Spark(NamedTuple):
     says: str
 
 
-def spark(line: Line) -> Spark:
+def spark(line: Sparkline) -> Spark:
     """The line scaled from 0 to its largest value; a gap where nothing is known."""
     known = [value for value in line.points if value is not None]
     most = max(known, default=0.0) or 1.0
@@ -48,7 +48,7 @@ def verdict(picture: Picture) -> str:
     )
 
 
-def _says(line: Line, known: list[float]) -> str:
+def _says(line: Sparkline, known: list[float]) -> str:
     if not known:
         return f"{line.label}: no history yet"
     unit = f" {line.unit}" if line.unit else ""

@@ -45,7 +45,7 @@ SIGNS = {
 TopicName = Annotated[str, Query(max_length=200)]
 
 
-class Row(NamedTuple):
+class MonthRow(NamedTuple):
     """A task's days of a month, by day of the month; empty where there is nothing."""
 
     task: Task
@@ -85,7 +85,7 @@ def quality(
         after=(last + timedelta(days=1)).strftime("%Y-%m"),
         numbers=numbers,
         days=days,
-        rows=[Row(task, _states(task, days, numbers)) for task in found[:MOST_TASKS]],
+        rows=[MonthRow(task, _states(task, days, numbers)) for task in found[:MOST_TASKS]],
         more=len(found[MOST_TASKS:]),
         signs=SIGNS,
         meanings=STATES,

@@ -16,7 +16,7 @@ from sluice.results.query import BadQuery
 from sluice.results.shape import TooManyRows
 from sluice.tasks import TasksRefused
 from sluice_airflow.api import errors
-from sluice_airflow.api.reads import Busy
+from sluice_airflow.api.reads import TooManyReaders
 from sluice_airflow.console.page import page
 
 #: What was written in a form is still in it, as long as this page is not left.
@@ -78,6 +78,6 @@ def _failure(error: Exception) -> tuple[int, str] | None:
         return errors.UNPROCESSABLE, said
     if isinstance(error, BadQuery | TooManyRows):
         return errors.UNPROCESSABLE, str(error)
-    if isinstance(error, Busy):
+    if isinstance(error, TooManyReaders):
         return errors.UNAVAILABLE, str(error)
     return errors.told(error)

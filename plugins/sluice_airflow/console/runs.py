@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from sluice.monitoring.flow.model import Run
+from sluice.monitoring.flow.model import FlowRun
 from sluice.monitoring.flow.seen import DagRuns
 from sluice.monitoring.flow.troubles import OF_DAG
 
@@ -23,7 +23,7 @@ def newest_runs() -> dict[str, DagRuns]:
         return {dag: found for dag in OF_DAG if (found := _runs(session, dag)) is not None}
 
 
-def address(run: Run) -> str:
+def address(run: FlowRun) -> str:
     """Where Airflow shows the run, below its own root."""
     from urllib.parse import quote
 
@@ -45,8 +45,8 @@ def _runs(session: Any, dag: str) -> DagRuns | None:
     good = own.where(DagRun.state == SUCCESS).order_by(DagRun.id.desc()).limit(1)
     succeeded = next((_aware(row.end_date) for row in session.execute(good)), None)
     for row in newest:
-        return DagRuns(Run(dag, row.run_id, str(row.state)), paused, _aware(row.start_date), succeeded)
-    return DagRuns(Run(dag, ""), paused)
+        return DagRuns(FlowRun(dag, row.run_id, str(row.state)), paused, _aware(row.start_date), succeeded)
+    return DagRuns(FlowRun(dag, ""), paused)
 
 
 def _aware(at: datetime | None) -> datetime | None:

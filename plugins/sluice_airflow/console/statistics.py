@@ -31,7 +31,7 @@ Sort = Literal["name", "topic", "owner", "changed", "fresh"]
 Shown = Literal["all", "active", "paused", "failed"]
 
 
-class Listed(NamedTuple):
+class ListedTask(NamedTuple):
     """A task of the list."""
 
     task: Task
@@ -40,7 +40,7 @@ class Listed(NamedTuple):
     skipped: int | None  # lines without a measure since the speed layer started; None: not known
 
 
-_KEYS: Mapping[Sort, Callable[[Listed], Any]] = {
+_KEYS: Mapping[Sort, Callable[[ListedTask], Any]] = {
     "name": lambda each: each.task.name,
     "topic": lambda each: (each.task.topic, each.task.name),
     "owner": lambda each: (each.task.created_by, each.task.name),
@@ -82,7 +82,7 @@ def statistics(
     )
 
 
-def listed(database: sa.Engine, tasks: list[Task]) -> list[Listed]:
+def listed(database: sa.Engine, tasks: list[Task]) -> list[ListedTask]:
     """The tasks with what the platform's books say of them."""
     now = datetime.now(UTC)
     commits = newest_commits(database, {task.topic for task in tasks})
@@ -91,7 +91,7 @@ def listed(database: sa.Engine, tasks: list[Task]) -> list[Listed]:
     for task in tasks:
         commit = commits.get(task.topic)
         age = None if commit is None else max(0.0, (now - commit).total_seconds())
-        made.append(Listed(task, commit, age, skipped.get((task.topic, task.name))))
+        made.append(ListedTask(task, commit, age, skipped.get((task.topic, task.name))))
     return made
 
 

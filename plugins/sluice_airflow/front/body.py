@@ -8,8 +8,8 @@ import re
 from typing import Any
 
 from sluice_airflow.front import routes
-from sluice_airflow.front.head import Head
-from sluice_airflow.front.refused import BAD, SLOW, TOO_LARGE, UNPROCESSABLE, UNSUPPORTED, Refused
+from sluice_airflow.front.head import RequestHead
+from sluice_airflow.front.refused import BAD, SLOW, TOO_LARGE, UNPROCESSABLE, UNSUPPORTED, RequestRefused
 
 SECONDS = 30.0
 MOST_DEPTH = 64
@@ -19,25 +19,25 @@ _JSON = re.compile(r"application/([\w.-]+\+)?json\s*(;|$)", re.IGNORECASE)
 _TOKENS = re.compile(rb'"(?:[^"\\]+|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 
 
-class Gone(Exception):
+class ClientGone(Exception):
     """The client went away before its body was whole."""
 
 
-async def read(head: Head, receive: Any) -> bytes:
-    """The whole body. Raises Refused, or Gone."""
+async def read(head: RequestHead, receive: Any) -> bytes:
+    """The whole body. Raises RequestRefused, or ClientGone."""
     most = routes.most(head)
     length = head.headers.get("content-length", "0")
     if not (length.isascii() and length.isdigit()):
-        raise Refused(BAD, f"Content-Length: {length[:20]!r} is no number of bytes")
+        raise RequestRefused(BAD, f"Content-Length: {length[:20]!r} is no number of bytes")
     if head.headers.get("content-encoding", "identity") != "identity":
-        raise Refused(UNSUPPORTED, "the body must not be compressed: leave out Content-Encoding")
+        raise RequestRefused(UNSUPPORTED, "the body must not be compressed: leave out Content-Encoding")
     if int(length[:20]) > most:
         raise _too_large(most)
     try:
         async with asyncio.timeout(SECONDS):
             return await _whole(receive, most)
     except TimeoutError:
-        raise Refused(SLOW, f"the body did not come within {SECONDS:.0f} s: send it faster") from None
+        raise RequestRefused(SLOW, f"the body did not come within {SECONDS:.0f} s: send it faster") from None
 
 
 async def _whole(receive: Any, most: int) -> bytes:
@@ -45,7 +45,7 @@ async def _whole(receive: Any, most: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise Gone
+            raise ClientGone
         body += message.get("body", b"")
         if len(body) > most:
             raise _too_large(most)
@@ -53,28 +53,30 @@ async def _whole(receive: Any, most: int) -> bytes:
             return bytes(body)
 
 
-def _too_large(most: int) -> Refused:
-    return Refused(TOO_LARGE, f"the body is over {most} bytes: send less at once")
+def _too_large(most: int) -> RequestRefused:
+    return RequestRefused(TOO_LARGE, f"the body is over {most} bytes: send less at once")
 
 
-def check(head: Head, body: bytes) -> None:
-    """Raises Refused for a body of a kind that is not taken here, or that no parser should see."""
+def check(head: RequestHead, body: bytes) -> None:
+    """Raises RequestRefused for a body of a kind that is not taken here, or that no parser should see."""
     kind = head.headers.get("content-type", "")
     if not body:
         return
     if _FORM.match(kind) and _takes_forms(head):
         return
     if not _JSON.match(kind):
-        raise Refused(UNSUPPORTED, "the body must be JSON, with the header Content-Type: application/json")
+        raise RequestRefused(
+            UNSUPPORTED, "the body must be JSON, with the header Content-Type: application/json"
+        )
     if b"\0" in body:
-        raise Refused(BAD, "the body must be JSON in UTF-8, and it holds a NUL byte")
+        raise RequestRefused(BAD, "the body must be JSON in UTF-8, and it holds a NUL byte")
     if deeper(body, MOST_DEPTH):
-        raise Refused(UNPROCESSABLE, f"the body's JSON is nested over {MOST_DEPTH} deep: nest less")
+        raise RequestRefused(UNPROCESSABLE, f"the body's JSON is nested over {MOST_DEPTH} deep: nest less")
     if head.path in routes.LOG_INS:
         _check_login(body)
 
 
-def _takes_forms(head: Head) -> bool:
+def _takes_forms(head: RequestHead) -> bool:
     """A form of another site needs no leave of the browser to be sent, so its page must be named."""
     return head.path == "/auth/token" or (head.path.startswith(routes.CONSOLE) and "origin" in head.headers)
 
@@ -91,7 +93,7 @@ def deeper(body: bytes, most: int) -> bool:
 
 
 def _check_login(body: bytes) -> None:
-    """Raises Refused if this is no object of texts, on which Airflow's log-in would fail."""
+    """Raises RequestRefused if this is no object of texts, on which Airflow's log-in would fail."""
     try:
         given = json.loads(body)
         whole = isinstance(given, dict) and all(isinstance(each, str) for each in given.values())
@@ -100,4 +102,6 @@ def _check_login(body: bytes) -> None:
     except (ValueError, RecursionError):
         whole = False
     if not whole:
-        raise Refused(UNPROCESSABLE, 'the body must be JSON such as {"username": "ann", "password": "..."}')
+        raise RequestRefused(
+            UNPROCESSABLE, 'the body must be JSON such as {"username": "ann", "password": "..."}'
+        )

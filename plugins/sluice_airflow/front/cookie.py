@@ -22,7 +22,7 @@ from airflow.configuration import conf
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from sluice_airflow.front.head import Head
+from sluice_airflow.front.head import RequestHead
 from sluice_airflow.front.refused import Headers
 from sluice_airflow.front.routes import LOG_INS
 
@@ -59,7 +59,7 @@ def _cipher() -> AESGCM:
 class Cookie:
     """The cookie of one request and its answer. source: who sent the request."""
 
-    head: Head
+    head: RequestHead
     source: str
 
     @property

@@ -8,14 +8,14 @@ from urllib.parse import quote
 
 from sluice_airflow.front import body, login, routes, site
 from sluice_airflow.front.cookie import Cookie
-from sluice_airflow.front.head import Head
+from sluice_airflow.front.head import RequestHead
 from sluice_airflow.front.refused import (
     FORBIDDEN,
     HTML,
     SEE_OTHER,
     UNAUTHORIZED,
     Intake,
-    Refused,
+    RequestRefused,
     answer,
 )
 
@@ -23,7 +23,7 @@ from sluice_airflow.front.refused import (
 _AGAIN = b"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sluice</title>
 <meta http-equiv="refresh" content="0"></head><body></body></html>"""
 POLICY = 1008  # the code by which a web socket is closed
-Check = Callable[[Head, str], Awaitable[None]]
+Check = Callable[[RequestHead, str], Awaitable[None]]
 
 
 class Guard:
@@ -51,7 +51,7 @@ class Guard:
             return
         intake = Intake(scope, receive)
         try:
-            head = Head.of(scope, self._own())
+            head = RequestHead.of(scope, self._own())
             cookie = Cookie(head, self._source(head.peer))
             token = cookie.token()
             await self._admit(head, cookie, token)
@@ -59,41 +59,41 @@ class Guard:
                 whole = await body.read(head, intake)
                 body.check(head, whole)
                 receive = _replayed(whole, receive)
-        except Refused as refused:
+        except RequestRefused as refused:
             await answer(refused, intake, send)
             return
-        except body.Gone:
+        except body.ClientGone:
             return
         scope = {**scope, "headers": cookie.incoming(list(scope["headers"]), token)}
         await self._app(scope, receive, cookie.sending(send))
 
-    async def _admit(self, head: Head, cookie: Cookie, token: str) -> None:
-        """Raises Refused unless the request may go on to its body."""
+    async def _admit(self, head: RequestHead, cookie: Cookie, token: str) -> None:
+        """Raises RequestRefused unless the request may go on to its body."""
         site.check(head, by_cookie=bool(token) and "authorization" not in head.headers)
         if routes.public(head):
             return
         try:
             await self._check(head, token)
-        except Refused as refused:
+        except RequestRefused as refused:
             if "authorization" in head.headers or refused.status not in (UNAUTHORIZED, FORBIDDEN):
                 raise
             raise _not_logged_in(head, cookie, token, refused) from refused
 
 
-def _not_logged_in(head: Head, cookie: Cookie, token: str, refused: Refused) -> Refused:
+def _not_logged_in(head: RequestHead, cookie: Cookie, token: str, refused: RequestRefused) -> RequestRefused:
     """What a request without a valid login gets: a person is led to the log-in, a program is told."""
     headers = [*refused.headers, *([cookie.set("")] if token else [])]
     if not head.wants_page or not routes.page(head.path):
-        return Refused(UNAUTHORIZED, str(refused), headers=headers)
+        return RequestRefused(UNAUTHORIZED, str(refused), headers=headers)
     if not token and site.led_here(head):
-        return Refused(UNAUTHORIZED, "", headers=headers, body=_AGAIN, kind=HTML)
+        return RequestRefused(UNAUTHORIZED, "", headers=headers, body=_AGAIN, kind=HTML)
     if head.path.startswith(routes.CONSOLE):
-        return Refused(UNAUTHORIZED, "", headers=headers, body=_console(head), kind=HTML)
+        return RequestRefused(UNAUTHORIZED, "", headers=headers, body=_console(head), kind=HTML)
     there = f"{routes.LOG_IN_PAGE}?next={quote(head.address, safe='')}"
-    return Refused(SEE_OTHER, "", headers=[*headers, (b"location", there.encode())], body=b"")
+    return RequestRefused(SEE_OTHER, "", headers=[*headers, (b"location", there.encode())], body=b"")
 
 
-def _console(head: Head) -> bytes:
+def _console(head: RequestHead) -> bytes:
     """The console's own page for it: it stands in a frame, or a form was sent."""
     from fastapi import Request
 

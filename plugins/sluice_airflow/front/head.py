@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluice_airflow.front.refused import BAD, HEAD_TOO_LARGE, NOT_ALLOWED, Refused
+from sluice_airflow.front.refused import BAD, HEAD_TOO_LARGE, NOT_ALLOWED, RequestRefused
 
 #: Of the request line and all headers together, and how many headers.
 HEAD_BYTES, HEADERS = 32 << 10, 100
@@ -30,7 +30,7 @@ SINGLE = frozenset(
 
 
 @dataclass(frozen=True)
-class Head:
+class RequestHead:
     """A request without its body.
 
     path: decoded, without the root path of Airflow's address. secure: whether the browser speaks TLS.
@@ -46,28 +46,30 @@ class Head:
     headers: dict[str, str] = field(repr=False)
 
     @classmethod
-    def of(cls, scope: Any, own: str) -> Head:
-        """Raises Refused for a request that cannot be understood in one way."""
+    def of(cls, scope: Any, own: str) -> RequestHead:
+        """Raises RequestRefused for a request that cannot be understood in one way."""
         size = sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["query_string"])
         if size + len(scope["path"]) > HEAD_BYTES or len(scope["headers"]) > HEADERS:
             said = f"the request has over {HEADERS} headers, or over {HEAD_BYTES} bytes of them: send fewer"
-            raise Refused(HEAD_TOO_LARGE, said)
+            raise RequestRefused(HEAD_TOO_LARGE, said)
         headers: dict[str, str] = {}
         for raw_name, raw in scope["headers"]:
             name, value = raw_name.decode("latin-1").lower(), raw.decode("latin-1")
             if name in headers and name in SINGLE:
-                raise Refused(BAD, f"the header {name} is given twice: give it once")
+                raise RequestRefused(BAD, f"the header {name} is given twice: give it once")
             headers[name] = f"{headers[name]}; {value}" if name in headers else value
         path, query = scope["path"], scope["query_string"].decode("latin-1")
         if scope["method"] not in METHODS:
             allowed = [(b"allow", ", ".join(sorted(METHODS)).encode())]
-            raise Refused(NOT_ALLOWED, "this method is not served here", headers=allowed)
+            raise RequestRefused(NOT_ALLOWED, "this method is not served here", headers=allowed)
         if "\0" in path or "%00" in query:
-            raise Refused(BAD, "the address holds a NUL, which no name here has: leave it out")
+            raise RequestRefused(BAD, "the address holds a NUL, which no name here has: leave it out")
         if not path.startswith("/"):
-            raise Refused(BAD, "the address must begin with a slash")
+            raise RequestRefused(BAD, "the address must begin with a slash")
         if "transfer-encoding" in headers and "content-length" in headers:
-            raise Refused(BAD, "a body has either a Content-Length or a Transfer-Encoding: leave one out")
+            raise RequestRefused(
+                BAD, "a body has either a Content-Length or a Transfer-Encoding: leave one out"
+            )
         root = scope.get("root_path", "")
         path = path.removeprefix(root) if root and path.startswith(f"{root}/") else path
         scheme = scope.get("scheme", "http")

@@ -14,15 +14,18 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from sluice_airflow.front import routes
-from sluice_airflow.front.head import SAFE, Head
-from sluice_airflow.front.refused import FORBIDDEN, UNAUTHORIZED, UNAVAILABLE, Refused
+from sluice_airflow.front.head import SAFE, RequestHead
+from sluice_airflow.front.refused import FORBIDDEN, UNAUTHORIZED, UNAVAILABLE, RequestRefused
 
 AWAY_SECONDS = 10
 _CHALLENGE = [(b"www-authenticate", b"Bearer")]
 
 
-async def check(head: Head, cookie: str) -> None:
-    """Raises Refused without a valid login. cookie: the token that the request's cookie holds, or nothing."""
+async def check(head: RequestHead, cookie: str) -> None:
+    """Raises RequestRefused without a valid login.
+
+    cookie: the token that the request's cookie holds, or nothing.
+    """
     kind, _, given = head.headers.get("authorization", "").partition(" ")
     kind = kind.lower()
     if head.path.startswith(routes.EXECUTION):
@@ -32,25 +35,25 @@ async def check(head: Head, cookie: str) -> None:
         return  # `api.basic` looks at the password
     token = given if kind == "bearer" else cookie
     if not token:
-        raise Refused(UNAUTHORIZED, "log in first: POST /auth/token gives a token", headers=_CHALLENGE)
+        raise RequestRefused(UNAUTHORIZED, "log in first: POST /auth/token gives a token", headers=_CHALLENGE)
     try:
         await resolve_user_from_token(token)
     except HTTPException as error:
-        raise Refused(error.status_code, str(error.detail), headers=_CHALLENGE) from error
+        raise RequestRefused(error.status_code, str(error.detail), headers=_CHALLENGE) from error
     except (OperationalError, NoConnection) as error:
         again = [(b"retry-after", b"%d" % AWAY_SECONDS)]
         said = "PostgreSQL does not answer: see `sluice status`"
-        raise Refused(UNAVAILABLE, said, headers=again) from error
+        raise RequestRefused(UNAVAILABLE, said, headers=again) from error
 
 
 async def _check_task(token: str) -> None:
-    """Raises Refused unless Airflow gave this token to one of its tasks; the route sees which one it is."""
+    """Raises RequestRefused unless Airflow gave this token to one of its tasks; the route sees which one."""
     if not token:
-        raise Refused(UNAUTHORIZED, "Missing auth token", headers=_CHALLENGE)
+        raise RequestRefused(UNAUTHORIZED, "Missing auth token", headers=_CHALLENGE)
     try:
         await _tasks().avalidated_claims(token)
     except jwt.InvalidTokenError as error:
-        raise Refused(FORBIDDEN, "Invalid auth token") from error
+        raise RequestRefused(FORBIDDEN, "Invalid auth token") from error
 
 
 @functools.cache

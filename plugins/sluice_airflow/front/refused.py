@@ -16,7 +16,7 @@ JSON, HTML = b"application/json", b"text/html; charset=utf-8"
 Headers = list[tuple[bytes, bytes]]
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The request goes no further."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Intake:
         return message
 
 
-async def answer(refused: Refused, intake: Intake, send: Any) -> None:
+async def answer(refused: RequestRefused, intake: Intake, send: Any) -> None:
     """Say why, and close the connection if a body was not read. Nothing of that body is kept."""
     unread = intake.more
     headers = [(b"content-type", refused.kind), (b"content-length", b"%d" % len(refused.body))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow.configuration import conf
 
 from sluice.stack.airflow_environment import AUTH_MANAGER
-from sluice_airflow.front.head import SAFE, Head
+from sluice_airflow.front.head import SAFE, RequestHead
 
 #: docs/security.md lists the same; tests/security attacks everything else.
 PUBLIC = frozenset(
@@ -37,7 +37,7 @@ NO_PAGES = ("/api/", "/ui/", "/auth/token", EXECUTION, "/sluice/api/", METRICS)
 LOG_IN_BYTES, BODY_BYTES, TASK_BYTES = 16 << 10, 1 << 20, 16 << 20
 
 
-def public(head: Head) -> bool:
+def public(head: RequestHead) -> bool:
     """Whether the request needs no login."""
     path = head.path
     if head.method in SAFE:
@@ -50,7 +50,7 @@ def page(path: str) -> bool:
     return (not path.startswith(NO_PAGES) and path != PROVIDER) or path == LOG_IN_PAGE
 
 
-def most(head: Head) -> int:
+def most(head: RequestHead) -> int:
     """How many bytes the body may have."""
     if head.path.startswith(EXECUTION):
         return TASK_BYTES  # what tasks return to others (XCom)

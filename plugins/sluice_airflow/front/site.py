@@ -12,39 +12,39 @@ import socket
 from urllib.parse import urlsplit
 
 from sluice_airflow.front import routes
-from sluice_airflow.front.head import SAFE, Head
-from sluice_airflow.front.refused import FORBIDDEN, Refused
+from sluice_airflow.front.head import SAFE, RequestHead
+from sluice_airflow.front.refused import FORBIDDEN, RequestRefused
 
 _PORTS = {"http": 80, "https": 443}
 _OWN = frozenset({"same-origin", "none"})  # none: a person typed the address
 Place = tuple[str, str, int]
 
 
-def check(head: Head, *, by_cookie: bool) -> None:
-    """Raises Refused if another site's page sent the request, and it does more than show one of ours."""
+def check(head: RequestHead, *, by_cookie: bool) -> None:
+    """Raises RequestRefused if another site's page sent it, and it does more than show one of ours."""
     origin, site = head.headers.get("origin"), head.headers.get("sec-fetch-site")
     if origin is not None and not _same(origin, head):
-        raise Refused(
+        raise RequestRefused(
             FORBIDDEN,
             f"origin {origin!r} may not do this: use the pages of this server. If {origin!r} is its address, "
             "set SLUICE_AIRFLOW__URL to it",
         )
     if site is not None and site not in _OWN and not _shown(head):
-        raise Refused(FORBIDDEN, "another site's page may not do this: use the pages of this server")
+        raise RequestRefused(FORBIDDEN, "another site's page may not do this: use the pages of this server")
     if head.method not in SAFE and by_cookie and origin is None and site is None:
-        raise Refused(
+        raise RequestRefused(
             FORBIDDEN,
             "a request that changes something by the cookie of a login must name its Origin. Programs send "
             "the token as `Authorization: Bearer ...`",
         )
 
 
-def led_here(head: Head) -> bool:
+def led_here(head: RequestHead) -> bool:
     """Whether a person followed a link on another site to one of our pages."""
     return head.headers.get("sec-fetch-site", "none") not in _OWN and _shown(head)
 
 
-def _shown(head: Head) -> bool:
+def _shown(head: RequestHead) -> bool:
     """Whether the browser asks for a page of ours to show it by itself, in no frame."""
     alone = (head.headers.get("sec-fetch-mode"), head.headers.get("sec-fetch-dest")) == (
         "navigate",
@@ -53,7 +53,7 @@ def _shown(head: Head) -> bool:
     return head.method in SAFE and alone and routes.page(head.path)
 
 
-def _same(origin: str, head: Head) -> bool:
+def _same(origin: str, head: RequestHead) -> bool:
     place, own = _place(origin), _place(head.own)
     addressed = _place(f"{head.scheme}://{head.headers.get('host', '')}")
     return place is not None and (place == own or (place == addressed and _ours(place[1], own)))

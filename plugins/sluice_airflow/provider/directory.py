@@ -29,7 +29,7 @@ _PASSWORD_CHARACTERS = 1024
 
 
 def log_in(settings: Settings, ldap: Ldap, name: str, password: str) -> User | None:
-    """The person of that name, if the password is right. Raises LoginRefused, ProviderAway.
+    """The person of that name, if the password is right. Raises ProviderRefusal, ProviderAway.
 
     With no password a directory may let everybody in, as nobody in particular, so it is not asked; nor is it
     with a NUL, where some end a password.

@@ -9,7 +9,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from sluice.runtime.login_settings import Oidc
-from sluice_airflow.provider.refusal import LoginRefused
+from sluice_airflow.provider.refusal import ProviderRefusal
 
 #: Signatures by a private key alone: `none` has none, and the key of HS256 would be one that others have.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -18,7 +18,7 @@ LEEWAY_SECONDS = 60
 
 
 def check(token: object, keys: dict[str, Any], oidc: Oidc, nonce: str) -> dict[str, Any]:
-    """The token's claims. keys: the provider's, as a JSON Web Key Set. Raises LoginRefused."""
+    """The token's claims. keys: the provider's, as a JSON Web Key Set. Raises ProviderRefusal."""
     from authlib.oidc.core import CodeIDToken
 
     try:
@@ -37,7 +37,7 @@ def check(token: object, keys: dict[str, Any], oidc: Oidc, nonce: str) -> dict[s
         )
         claims.validate(leeway=LEEWAY_SECONDS)
     except (JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise LoginRefused(f"the identity provider's ID token is not valid: {_why(error)}") from None
+        raise ProviderRefusal(f"the identity provider's ID token is not valid: {_why(error)}") from None
     return dict(claims)
 
 

@@ -15,8 +15,8 @@ import httpx
 from sluice.runtime.login_settings import Oidc, secret_in
 from sluice.runtime.settings import Settings
 from sluice_airflow.provider import id_token
-from sluice_airflow.provider.refusal import LoginRefused, ProviderAway
-from sluice_airflow.provider.state import Begun
+from sluice_airflow.provider.refusal import ProviderAway, ProviderRefusal
+from sluice_airflow.provider.state import BegunLogIn
 from sluice_airflow.provider.web import OK, Web
 
 DISCOVERY = "/.well-known/openid-configuration"
@@ -81,7 +81,7 @@ def redirect_uri(settings: Settings) -> str:
     return settings.airflow.url.rstrip("/") + RETURN
 
 
-def address(settings: Settings, oidc: Oidc, provider: Provider, begun: Begun) -> str:
+def address(settings: Settings, oidc: Oidc, provider: Provider, begun: BegunLogIn) -> str:
     """Where the person logs in."""
     from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
     from authlib.oauth2.rfc7636 import create_s256_code_challenge
@@ -101,18 +101,18 @@ def address(settings: Settings, oidc: Oidc, provider: Provider, begun: Begun) ->
     )
 
 
-async def claims(settings: Settings, oidc: Oidc, begun: Begun, answer: dict[str, str]) -> dict[str, Any]:
+async def claims(settings: Settings, oidc: Oidc, begun: BegunLogIn, answer: dict[str, str]) -> dict[str, Any]:
     """What the provider says of the person; answer: what came back with the person, by name.
 
-    Raises LoginRefused, ProviderAway, SecretUnusable.
+    Raises ProviderRefusal, ProviderAway, SecretUnusable.
     """
     provider = await discovered(settings, oidc)
     if ("iss" in answer or provider.names_itself) and answer.get("iss") != oidc.issuer:
-        raise LoginRefused("another identity provider answered than the one that was asked: log in again")
+        raise ProviderRefusal("another identity provider answered than the one that was asked: log in again")
     if "error" in answer:
-        raise LoginRefused(f"the identity provider let nobody in: {answer['error'][:100]}")
+        raise ProviderRefusal(f"the identity provider let nobody in: {answer['error'][:100]}")
     if not answer.get("code"):
-        raise LoginRefused("the identity provider sent no code: log in again")
+        raise ProviderRefusal("the identity provider sent no code: log in again")
     web = Web(settings, oidc)
     form = {
         "grant_type": "authorization_code",
@@ -130,7 +130,7 @@ async def claims(settings: Settings, oidc: Oidc, begun: Begun, answer: dict[str,
             form["client_secret"] = secret
     status, said = await web.post(provider.token, form, auth)
     if status != OK:
-        raise LoginRefused(
+        raise ProviderRefusal(
             f"the identity provider took the code for nothing ({str(said.get('error'))[:100]}): log in again"
         )
     return id_token.check(said.get("id_token", ""), await web.get(provider.keys), oidc, begun.nonce)

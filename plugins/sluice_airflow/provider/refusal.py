@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class LoginRefused(Exception):
+class ProviderRefusal(Exception):
     """The person does not get in; the message, which the person reads, says why and what to do."""
 
 

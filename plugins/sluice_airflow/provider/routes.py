@@ -14,9 +14,9 @@ from sluice.runtime.login_settings import Oidc, SecretUnusable
 from sluice.runtime.origin import origin
 from sluice.runtime.settings import get_settings
 from sluice.runtime.throttle import Rate
-from sluice.stack.log import Log
+from sluice.stack.log import DaemonLog
 from sluice_airflow.provider import oidc, page, people, state
-from sluice_airflow.provider.refusal import LoginRefused, ProviderAway
+from sluice_airflow.provider.refusal import ProviderAway, ProviderRefusal
 
 LOG_IN_PAGE = "/auth/login"
 BEGIN, RETURN = "/provider", "/provider/return"
@@ -26,7 +26,7 @@ PER_MINUTE, AT_ONCE = 30, 8
 _FIELDS, _FIELD_BYTES = ("code", "state", "iss", "error"), 4096
 router = APIRouter()
 rate = Rate(PER_MINUTE)
-_say = Log("log-in")
+_say = DaemonLog("log-in")
 _asking: set[object] = set()
 
 
@@ -42,11 +42,11 @@ async def begin(next: Annotated[str, Query()] = "/") -> Response:
     """Send the person to the provider."""
     settings, provider = get_settings(), _oidc()
     own = settings.airflow.url
-    begun = state.Begun.now(state.following(next, own))
+    begun = state.BegunLogIn.now(state.following(next, own))
     try:
         with _place():
             found = await oidc.discovered(settings, provider)
-    except (LoginRefused, ProviderAway) as error:
+    except (ProviderRefusal, ProviderAway) as error:
         return _failed(error)
     answer = RedirectResponse(oidc.address(settings, provider, found, begun), status.HTTP_303_SEE_OTHER)
     _keep(answer, own, state.kept(begun), state.SECONDS)
@@ -68,7 +68,7 @@ async def come_back(request: Request) -> Response:
             await asyncio.to_thread(state.use, begun)
             claims = await oidc.claims(settings, provider, begun, said)
         user = await asyncio.to_thread(people.of_claims, settings, provider, claims)
-    except (LoginRefused, ProviderAway, SecretUnusable) as error:
+    except (ProviderRefusal, ProviderAway, SecretUnusable) as error:
         answer = _failed(error)
     else:
         # A page, not a redirect: a browser that is led on from another site sends no cookie of the login.
@@ -87,13 +87,13 @@ def _oidc() -> Oidc:
 
 
 class _place:
-    """Leave to ask the provider. Raises LoginRefused."""
+    """Leave to ask the provider. Raises ProviderRefusal."""
 
     def __enter__(self) -> None:
         if (wait := rate.take(origin())) > 0:
-            raise LoginRefused(f"too many log-ins from here: wait {wait:.0f} s")
+            raise ProviderRefusal(f"too many log-ins from here: wait {wait:.0f} s")
         if len(_asking) >= AT_ONCE:
-            raise LoginRefused("too many log-ins at once: try again in some seconds")
+            raise ProviderRefusal("too many log-ins at once: try again in some seconds")
         _asking.add(self)
 
     def __exit__(self, *_: object) -> None:
@@ -102,7 +102,7 @@ class _place:
 
 def _failed(error: Exception) -> HTMLResponse:
     """What the person reads. A provider that is away is told to whoever runs the platform."""
-    away = not isinstance(error, LoginRefused)
+    away = not isinstance(error, ProviderRefusal)
     _say(f"{origin()}: {str(error)!r}")  # others wrote some of it
     said = "the identity provider cannot be used now; the log of airflow-api says why" if away else str(error)
     code = status.HTTP_502_BAD_GATEWAY if away else status.HTTP_403_FORBIDDEN

@@ -22,7 +22,7 @@ from sqlalchemy.exc import IntegrityError
 
 from sluice.runtime.origin import origin
 from sluice_airflow.front.cookie import seal, unseal
-from sluice_airflow.provider.refusal import LoginRefused
+from sluice_airflow.provider.refusal import ProviderRefusal
 
 #: A person has this many seconds to log in there.
 SECONDS = 600
@@ -33,7 +33,7 @@ _PURPOSE = "a log-in that began: "
 
 
 @dataclass(frozen=True)
-class Begun:
+class BegunLogIn:
     """A log-in that began here. next: where the person wanted to go."""
 
     state: str
@@ -43,7 +43,7 @@ class Begun:
     at: int
 
     @classmethod
-    def now(cls, following: str) -> Begun:
+    def now(cls, following: str) -> BegunLogIn:
         state, nonce, verifier = secrets.token_hex(16), secrets.token_urlsafe(24), secrets.token_urlsafe(48)
         return cls(state, nonce, verifier, following, int(time.time()))
 
@@ -53,38 +53,38 @@ def name(own: str) -> str:
     return f"__Host-{COOKIE}" if own.startswith("https:") else COOKIE
 
 
-def kept(begun: Begun) -> str:
+def kept(begun: BegunLogIn) -> str:
     """The cookie's value."""
     return seal(json.dumps(dataclasses.asdict(begun)), _bound_to())
 
 
-def returned(cookies: str, own: str, state: str) -> Begun:
-    """What began in this browser, if the state is that of the answer. Raises LoginRefused.
+def returned(cookies: str, own: str, state: str) -> BegunLogIn:
+    """What began in this browser, if the state is that of the answer. Raises ProviderRefusal.
 
     cookies: the request's header. Another port of this host may have put one of the same name beside ours.
     """
     pairs = (part.strip().partition("=") for part in cookies.split(";"))
     texts = (unseal(value, _bound_to()) for each, _, value in pairs if each == name(own) and value)
-    found = (Begun(**json.loads(text)) for text in texts if text)
+    found = (BegunLogIn(**json.loads(text)) for text in texts if text)
     begun = next((each for each in found if hmac.compare_digest(each.state.encode(), state.encode())), None)
     if begun is None:
-        raise LoginRefused(
+        raise ProviderRefusal(
             "this log-in did not begin in this browser, or not at this address, or another one began since: "
             f"log in at {own}"
         )
     if begun.at + SECONDS < time.time():
-        raise LoginRefused(f"this log-in began more than {SECONDS // 60} minutes ago: log in again")
+        raise ProviderRefusal(f"this log-in began more than {SECONDS // 60} minutes ago: log in again")
     return begun
 
 
-def use(begun: Begun) -> None:
-    """Let nobody end this log-in again. Raises LoginRefused if somebody did."""
+def use(begun: BegunLogIn) -> None:
+    """Let nobody end this log-in again. Raises ProviderRefusal if somebody did."""
     until = datetime.fromtimestamp(begun.at + 2 * SECONDS, UTC)
     try:
         with create_session() as session:
             session.add(RevokedToken(jti=begun.state, exp=until))
     except IntegrityError:
-        raise LoginRefused("this log-in has ended already: log in again") from None
+        raise ProviderRefusal("this log-in has ended already: log in again") from None
 
 
 def following(given: str, own: str) -> str:

@@ -42,7 +42,7 @@ from sluice.storage import schema
 from sluice.storage.backfills import Backfill, Backfills
 from sluice.storage.commits import Commit, Version
 from sluice.storage.days import Days
-from sluice.storage.epochs import Epochs, Readable
+from sluice.storage.epochs import CommittedColumns, Epochs
 from sluice.storage.hbase import ONLINE, RESULTS, STATE, HBase
 from sluice.storage.hive import Hive
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
@@ -123,7 +123,7 @@ class Layers(TwoLayers):
             topic=self.topic,
             seq=self._seq,
             token=token,
-            readable=Readable(self._seq - 1, self._epochs),
+            readable=CommittedColumns(self._seq - 1, self._epochs),
             series=self.settings.limits.series,
             periods=self._known.all(),
         )

@@ -10,10 +10,10 @@ from typing import Any
 from sluice.monitoring import sampled
 from sluice.monitoring.flow.asks import Said
 from sluice.monitoring.flow.booked import TopicBooks
-from sluice.monitoring.flow.model import Run
-from sluice.monitoring.flow.past import Minute, Past, counters, gauges, grown
-from sluice.monitoring.flow.seen import AgentNow, DagRuns, Seen
-from sluice.monitoring.lag.model import Behind, PartitionLag, Report
+from sluice.monitoring.flow.model import FlowRun
+from sluice.monitoring.flow.past import FlowPast, Minute, counters, gauges, grown
+from sluice.monitoring.flow.seen import AgentNow, DagRuns, FlowAnswers
+from sluice.monitoring.lag.model import Behind, LagReport, PartitionLag
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.supervisord import Program
 from sluice.storage.alerts import Alert
@@ -55,7 +55,7 @@ def figures(minute: int = 0, **changes: Any) -> dict[str, Any]:
     }
 
 
-def past(minutes: int = 90, **changes: Any) -> Past:
+def past(minutes: int = 90, **changes: Any) -> FlowPast:
     """As many minutes until AT, all alike."""
     found, last = [], []
     for number in range(minutes + 1):
@@ -65,7 +65,7 @@ def past(minutes: int = 90, **changes: Any) -> Past:
         if last:
             found.append(Minute(at, 60.0, grown(last[-1][1], raw), gauges(document, TIERS)))
         last.append((at, raw))
-    return Past(tuple(found), tuple(last[-3:]))
+    return FlowPast(tuple(found), tuple(last[-3:]))
 
 
 def speed() -> dict[str, Any]:
@@ -76,14 +76,14 @@ def speed() -> dict[str, Any]:
     return {"state": "running", "topics": {"logs": topic}}
 
 
-def report(seconds: float = 1.5, **problems: str) -> Report:
+def report(seconds: float = 1.5, **problems: str) -> LagReport:
     """Both consumers of one topic with two partitions, four records behind in each."""
     parts = tuple(
         PartitionLag("logs", consumer, number, "x", 100, 104, Behind(4, seconds, 5.0, 5.0))
         for consumer in ("archiver", "speed_layer")
         for number in (0, 1)
     )
-    return Report(AT, parts, (), problems)
+    return LagReport(AT, parts, (), problems)
 
 
 def books() -> dict[str, TopicBooks]:
@@ -94,7 +94,9 @@ def books() -> dict[str, TopicBooks]:
 
 def runs() -> dict[str, DagRuns]:
     return {
-        dag: DagRuns(Run(dag, f"scheduled__{dag}", "running"), False, AT - 60 * SECOND, AT - 3600 * SECOND)
+        dag: DagRuns(
+            FlowRun(dag, f"scheduled__{dag}", "running"), False, AT - 60 * SECOND, AT - 3600 * SECOND
+        )
         for dag in DAGS
     }
 
@@ -105,10 +107,10 @@ def agents(**changes: Any) -> list[AgentNow]:
     return [replace(found[0], **changes), *found[1:]]
 
 
-def seen(**changes: Any) -> Seen:
+def seen(**changes: Any) -> FlowAnswers:
     """All is well, except for the changes."""
     program = {name: Program(name, "RUNNING", 1, round(AT.timestamp()) - 300, 0, "") for name in DAEMONS}
-    whole = Seen(
+    whole = FlowAnswers(
         at=AT,
         daemons=healthy(),
         programs=Said(program),
@@ -130,12 +132,12 @@ def healthy(**problems: str) -> Mapping[str, Said[str]]:
     return {name: Said(sick.get(name, "")) for name in DAEMONS}
 
 
-def nothing() -> Seen:
+def nothing() -> FlowAnswers:
     """A platform that never ran."""
-    return Seen(at=AT, daemons={name: Said() for name in DAEMONS})
+    return FlowAnswers(at=AT, daemons={name: Said() for name in DAEMONS})
 
 
-def hurting(hostile: str) -> Seen:
+def hurting(hostile: str) -> FlowAnswers:
     """Some of it is broken, some is late, and every text is hostile."""
     hot = {"key": [hostile], "share": 0.5, "error": 0.0, "workers": [0]}
     reports = {"4v1": {**ROUTED, "hot": [hot]}}

@@ -6,17 +6,17 @@ from sluice.monitoring.flow import boxes
 from sluice.monitoring.flow.asks import Said
 from sluice.monitoring.flow.model import BOXES, Box, Fact
 from sluice.monitoring.flow.platform import picture
-from sluice.monitoring.flow.seen import AgentNow, Seen
+from sluice.monitoring.flow.seen import AgentNow, FlowAnswers
 from sluice.stack.catalogue import DAEMONS
 from tests.monitoring.flow.made import AT, SECOND, agents, healthy, nothing, report, seen, speed
 
 
-def box(found: Seen, key: str) -> Box:
+def box(found: FlowAnswers, key: str) -> Box:
     (one,) = (each for each in picture(found).boxes if each.key == key)
     return one
 
 
-def facts(found: Seen, key: str) -> dict[str, object]:
+def facts(found: FlowAnswers, key: str) -> dict[str, object]:
     return {fact.label: fact.value for fact in box(found, key).facts}
 
 

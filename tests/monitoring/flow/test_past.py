@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.monitoring.flow.past import KEPT, POINTS, STEP, History, Minute, Past, grown
+from sluice.monitoring.flow.past import KEPT, POINTS, STEP, FlowPast, History, Minute, grown
 from sluice.storage import samples
 from tests.monitoring.flow.made import AT, TIERS, figures, past
 from tests.tasks.database import sqlite
@@ -50,7 +50,7 @@ def test_a_rate_of_a_point_is_that_of_its_minutes_and_gaps_stay() -> None:
 @given(st.integers(round(-2 * KEPT), round(STEP)))
 def test_a_minute_falls_into_one_point_or_is_too_old(age: int) -> None:
     minute = Minute(NOW + age, 60.0, {}, {("lag", "speed"): 7.0})
-    points = Past((minute,)).gauges(("lag", "speed"), NOW)
+    points = FlowPast((minute,)).gauges(("lag", "speed"), NOW)
     assert sum(point is not None for point in points) == (age > -KEPT)
 
 
@@ -68,7 +68,7 @@ def test_the_rate_of_now_is_against_a_sample_that_is_old_enough() -> None:
     raw = {(("lines",), "logs counted"): 10 * 60.0 * 3 + 300.0, (("lines",), "logs doubled"): 180.0}
     assert whole.rate(("lines",), raw, NOW + 30) == pytest.approx(10.0)
     assert whole.rate(("lines",), raw, NOW + 10) == pytest.approx((300 + 660) / 70)
-    assert Past().rate(("lines",), raw, NOW) is None
+    assert FlowPast().rate(("lines",), raw, NOW) is None
     assert whole.rate(("lines",), {}, NOW + 30) is None  # nothing is known of now
     assert whole.rate(("lines",), {(("lines",), "new counted"): 5.0}, NOW + 30) is None  # nor of before
 

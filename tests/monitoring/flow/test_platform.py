@@ -8,14 +8,14 @@ import pytest
 
 from sluice.monitoring.flow import platform as module
 from sluice.monitoring.flow.platform import Platform
-from sluice.monitoring.flow.seen import Seen
+from sluice.monitoring.flow.seen import FlowAnswers
 from tests.monitoring.flow.made import seen
 
 
 def test_those_who_ask_at_the_same_time_get_the_same_picture() -> None:
     looks: list[int] = []
 
-    def look() -> Seen:
+    def look() -> FlowAnswers:
         looks.append(1)
         return seen()
 
@@ -29,7 +29,7 @@ def test_while_somebody_looks_the_others_get_the_picture_before(monkeypatch: pyt
     gate, looking = threading.Event(), threading.Event()
     hang = False
 
-    def look() -> Seen:
+    def look() -> FlowAnswers:
         if hang:
             looking.set()
             gate.wait()

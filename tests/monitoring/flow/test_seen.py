@@ -13,7 +13,7 @@ import pytest
 
 from sluice.collection.render import Agent, folder
 from sluice.monitoring.flow import seen as module
-from sluice.monitoring.flow.seen import AgentNow, Look, agents, asked
+from sluice.monitoring.flow.seen import AgentNow, FlowLook, agents, asked
 from sluice.runtime.settings import Settings
 from sluice.stack.catalogue import DAEMONS
 from tests.monitoring.instance import settings_of
@@ -86,7 +86,7 @@ def test_a_look_at_what_hangs_and_fails_says_so_and_goes_on(
 
     monkeypatch.setattr(module, "check", check)
     monkeypatch.setattr(module, "PATIENCE", 0.2)
-    look = Look(settings_of(tmp_path), fails)
+    look = FlowLook(settings_of(tmp_path), fails)
     try:
         until = time.monotonic() + 30
         while look().runs.error != "no database":

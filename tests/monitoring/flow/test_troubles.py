@@ -8,20 +8,20 @@ import pytest
 
 from sluice.monitoring.flow import troubles as module
 from sluice.monitoring.flow.asks import Said
-from sluice.monitoring.flow.model import Run
+from sluice.monitoring.flow.model import FlowRun
 from sluice.monitoring.flow.runbook import sections
-from sluice.monitoring.flow.seen import Seen
+from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.monitoring.flow.troubles import OF_DAG, OF_SOURCE, health, troubles
 from sluice.runtime.settings import ROOT
 from sluice.storage.alerts import Alert
 from tests.monitoring.flow.made import AT, agents, figures, healthy, nothing, report, seen
 
 
-def told(found: Seen) -> list[tuple[str, str, str, bool]]:
+def told(found: FlowAnswers) -> list[tuple[str, str, str, bool]]:
     return [(each.box, each.message, each.section, each.bad) for each in troubles(found)]
 
 
-def alert(source: str, name: str, message: str = "it hurts") -> Seen:
+def alert(source: str, name: str, message: str = "it hurts") -> FlowAnswers:
     return seen(alerts=Said([Alert(source, name, message, AT)]))
 
 
@@ -51,9 +51,9 @@ def test_an_alert_hurts_where_its_source_is(source: str, name: str, box: str, se
 
 def test_an_alert_of_a_run_leads_to_that_run_and_others_to_the_newest() -> None:
     (found,) = troubles(alert("airflow", "reconcile.reconcile", "x failed in run manual__1+2: it differs"))
-    assert found.run == Run("reconcile", "manual__1+2", "failed")
+    assert found.run == FlowRun("reconcile", "manual__1+2", "failed")
     (found,) = troubles(alert("reconcile", "logs 2026-11-24"))
-    assert found.run == Run("reconcile", "scheduled__reconcile", "running")
+    assert found.run == FlowRun("reconcile", "scheduled__reconcile", "running")
     assert found.since == AT
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.speed.routed import hot_keys as module
-from sluice.speed.routed.hot_keys import HALF_LIFE, HotKeys
+from sluice.speed.routed.hot_keys import HALF_LIFE, RoutedHotKeys
 
 batches = st.lists(st.dictionaries(st.sampled_from("abcdefghijkl"), st.integers(1, 50)), max_size=8)
 
@@ -21,7 +21,7 @@ def test_a_share_is_too_low_by_at_most_its_error_and_never_too_high(
     exact: dict[str, float] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "ROOM", room)
-        hot = HotKeys()
+        hot = RoutedHotKeys()
         for batch in found:
             exact = {key: count * 0.5 ** (1 / HALF_LIFE) for key, count in exact.items()}
             for key, count in batch.items():
@@ -40,7 +40,7 @@ def test_a_share_is_too_low_by_at_most_its_error_and_never_too_high(
 
 
 def test_a_key_that_is_no_longer_hot_fades() -> None:
-    hot = HotKeys()
+    hot = RoutedHotKeys()
     hot.add(pa.array(["old", "other"]), np.array([1_000, 10]))
     for _ in range(int(4 * HALF_LIFE)):
         hot.add(pa.array(["new", "other"]), np.array([1_000, 10]))
@@ -51,7 +51,7 @@ def test_a_key_that_is_no_longer_hot_fades() -> None:
 
 def test_a_key_that_comes_back_says_what_it_may_have_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ROOM", 1)
-    hot = HotKeys()
+    hot = RoutedHotKeys()
     hot.add(pa.array(["a"]), np.array([10]))
     hot.add(pa.array(["b"]), np.array([20]))  # takes a's place
     hot.add(pa.array(["a"]), np.array([100]))

@@ -10,7 +10,7 @@ from sluice.engine.spent import SPENT
 from sluice.engine.wire import HOLDERS
 from sluice.speed.routed import learning as module
 from sluice.speed.routed.batches import TaskBatch
-from sluice.speed.routed.hot_keys import HotKeys
+from sluice.speed.routed.hot_keys import RoutedHotKeys
 from sluice.speed.routed.learning import learnt
 from tests.examples import examples
 
@@ -66,7 +66,7 @@ def test_parts_of_a_version_name_together_about_as_many_keys_as_one_task_would()
 
 
 def test_hot_keys_say_by_how_much_a_share_may_be_too_low_for_keys_that_were_not_named() -> None:
-    hot = HotKeys()
+    hot = RoutedHotKeys()
     hot.add(pa.array(["a"]), pa.array([60]).to_numpy(), tuples=100, unnamed=10)
     (first,) = hot.top(5)
     assert (first.key, first.share, first.error) == ("a", 0.6, 0.0)

@@ -16,14 +16,14 @@ import pytest
 from sluice.engine.tuples import Tuples, hash_keys, read
 from sluice.engine.wire import SENT
 from sluice.grouping import strategy
-from sluice.grouping.base import Cluster, Counts
+from sluice.grouping.base import Counts, WorkerCluster
 from sluice.runtime.shipped import LOCATORS
 from sluice.spark.session import package_zip
 from sluice.speed.routed import routes as module
 from sluice.speed.routed.routes import ROUTERS, Route, Routes, Sender, pickled, resume
 from tests.speed.routed.stages import ROUTED
 
-CLUSTER = Cluster((1.0, 2.0, 1.0, 3.0))
+CLUSTER = WorkerCluster((1.0, 2.0, 1.0, 3.0))
 KEYS = hash_keys(pa.array([f"k{n}" for n in range(50)]))
 DICE = np.random.default_rng(1)
 #: Three batches of two sources; a fifth of the tuples have one key.
@@ -121,7 +121,7 @@ def test_strategies_work_from_a_zip_as_on_the_executors_of_a_cluster(tmp_path: P
     env = {**os.environ, "PYTHONPATH": str(package_zip(tmp_path)), "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
     found = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
-    expected = strategy("key").router(Cluster.alike(3)).route(np.arange(9, dtype=np.uint64))
+    expected = strategy("key").router(WorkerCluster.alike(3)).route(np.arange(9, dtype=np.uint64))
     assert found.stdout.strip() == str(expected.tolist())
 
 
@@ -134,7 +134,7 @@ def test_kernels_that_are_compiled_here_are_not_compiled_again_from_a_zip(tmp_pa
         "stats = key._route.stats; "
         "print(stats.cache_hits.total(), stats.cache_misses.total(), stats.cache_path)"
     )
-    expected = strategy("key").router(Cluster.alike(3)).route(np.arange(9, dtype=np.uint64)).tolist()
+    expected = strategy("key").router(WorkerCluster.alike(3)).route(np.arange(9, dtype=np.uint64)).tolist()
     package, cache = package_zip(tmp_path / "built"), tmp_path / "cache"
     env = {**os.environ, "NUMBA_CACHE_LOCATOR_CLASSES": ",".join(LOCATORS), "XDG_CACHE_HOME": str(cache)}
     for application in ("first", "second"):

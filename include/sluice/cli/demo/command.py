@@ -21,7 +21,7 @@ from sluice.cli.demo.nights import compute
 from sluice.cli.demo.problems import TOPIC
 from sluice.cli.demo.steps import apply_tasks, deploy, replay_log, start
 from sluice.cli.phases import Phases, Say
-from sluice.cli.report import MIB, Report, TaskReport, compare_task
+from sluice.cli.report import MIB, DemoReport, TaskReport, compare_task
 from sluice.runtime import days
 from sluice.stack.memory import PeakMemory
 
@@ -51,7 +51,7 @@ def demonstrate(settings: Settings, log: Path | None, phases: Phases, layout: La
 
 def run(
     settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory, layout: Layout | None
-) -> Report:
+) -> DemoReport:
     """All phases, in order."""
     with phases.phase("start the stack") as say:
         settings = start(settings, say)
@@ -60,7 +60,7 @@ def run(
 
 def prove(
     settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory, layout: Layout | None = None
-) -> Report:
+) -> DemoReport:
     """All phases after the start: count a log in a platform that runs, and compare both layers."""
     from sluice.stack.airflow_api import Airflow
 
@@ -85,7 +85,7 @@ def prove(
     with phases.phase("compare") as say:
         hops = whole_audit(settings, today)
         tasks = compare(settings, nights.to_come, say)
-    return Report(
+    return DemoReport(
         hops=hops,
         tasks=tasks,
         failures=nights.failures,
@@ -128,7 +128,7 @@ def password_file(settings: Settings) -> Path:
     return settings.home / "secrets" / "airflow_admin"
 
 
-def closing(settings: Settings, report: Report, path: Path) -> str:
+def closing(settings: Settings, report: DemoReport, path: Path) -> str:
     """What to do next, and the verdict."""
     password = password_file(settings)
     shown = sys.stdout.isatty() and password.exists()  # never into a log
@@ -145,7 +145,7 @@ def closing(settings: Settings, report: Report, path: Path) -> str:
     return "\n".join(lines)
 
 
-def fate(report: Report) -> str:
+def fate(report: DemoReport) -> str:
     """What becomes of the platform now."""
     task = report.tasks[0].name if report.tasks else "TASK"
     if report.move is None:

@@ -23,9 +23,9 @@ CHARTS = (
 
 def make_dashboard(settings: Settings) -> None:
     """Make the dashboard once, for the demo's user, who may change it; everybody who may read sees it."""
-    from sluice.storage.dashboards import Dashboards, Pinned
+    from sluice.storage.dashboards import Dashboards, PinnedChart
     from sluice.storage.postgres import engine
 
     boards, user = Dashboards(engine(settings)), settings.airflow.user
     if not any(each.name == NAME for each in boards.of(user)):
-        boards.create(user, NAME, [Pinned(*each) for each in CHARTS], shared=True)
+        boards.create(user, NAME, [PinnedChart(*each) for each in CHARTS], shared=True)

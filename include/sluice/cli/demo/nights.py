@@ -16,7 +16,7 @@ from sluice.runtime.days import is_over, stretches
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
-    from sluice.stack.airflow_api import Airflow, Run
+    from sluice.stack.airflow_api import Airflow, DagRun
 
 BACKFILL_SECONDS = 3600.0
 LOOK_SECONDS = 5.0
@@ -70,11 +70,11 @@ def nothing_over(to_come: Mapping[date, int]) -> str:
     )
 
 
-def run_nights(airflow: Airflow, days: list[date], progress: Callable[[], None]) -> list[Run]:
+def run_nights(airflow: Airflow, days: list[date], progress: Callable[[], None]) -> list[DagRun]:
     """Backfill the days; returns the runs of nightly_batch and of reconcile, once all have ended."""
     from sluice.stack.airflow_api import BACKFILL_DAYS
 
-    batches: list[Run] = []
+    batches: list[DagRun] = []
     for first, last in stretches(days, BACKFILL_DAYS):
         number = airflow.backfill("nightly_batch", first, last)
         batches += patiently(partial(airflow.wait_backfill, number), progress)
@@ -84,7 +84,7 @@ def run_nights(airflow: Airflow, days: list[date], progress: Callable[[], None])
     return [*batches, *reconciled]
 
 
-def patiently(wait: Callable[[float], list[Run]], progress: Callable[[], None]) -> list[Run]:
+def patiently(wait: Callable[[float], list[DagRun]], progress: Callable[[], None]) -> list[DagRun]:
     """Wait for Airflow's runs, showing progress meanwhile."""
     from sluice.stack.airflow_api import AirflowTimeout
 

@@ -13,17 +13,17 @@ import numpy as np
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency import Frequent
 from sluice.grouping.frequency.decay import FOREVER, due, halved_down
-from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put, table
+from sluice.grouping.frequency.table import NOWHERE, CounterTable, Places, find, put, table
 from sluice.runtime.arrays import Hashes, Ints
 
 
-class Exact(NamedTuple):
+class ExactCounts(NamedTuple):
     """The counts, by entry: its key, count and slot in the table; shape (room,).
 
     The first `size[0]` entries are taken, in order of first occurrence.
     """
 
-    table: Table
+    table: CounterTable
     keys: Hashes
     counts: Ints
     slots: Places
@@ -32,11 +32,11 @@ class Exact(NamedTuple):
     half_life: int
 
 
-def exact(room: int, half_life: int = FOREVER) -> Exact:
+def exact(room: int, half_life: int = FOREVER) -> ExactCounts:
     """Empty counts with room for `room` distinct keys. half_life: in tuples (`decay`)."""
     if not 1 <= half_life <= FOREVER:
         raise ValueError(f"half_life: {half_life}; it must be 1 to {FOREVER:,} tuples")
-    return Exact(
+    return ExactCounts(
         table=table(max(1, room)),
         keys=np.zeros(max(1, room), np.uint64),
         counts=np.zeros(max(1, room), np.int64),
@@ -47,7 +47,7 @@ def exact(room: int, half_life: int = FOREVER) -> Exact:
     )
 
 
-def with_room(state: Exact, more: int) -> Exact:
+def with_room(state: ExactCounts, more: int) -> ExactCounts:
     """The same counts with room for `more` new keys.
 
     This is `state` itself, or a copy at least twice as large.
@@ -61,14 +61,14 @@ def with_room(state: Exact, more: int) -> Exact:
 
 
 @kernel
-def _move(state: Exact, larger: Exact) -> None:
+def _move(state: ExactCounts, larger: ExactCounts) -> None:
     for entry in range(state.size[0]):
         _enter(larger, find(larger.table, state.keys[entry]), state.keys[entry], state.counts[entry])
     larger.total[0] = state.total[0]
 
 
 @step
-def _enter(state: Exact, slot: int, key: np.uint64, count: int) -> None:
+def _enter(state: ExactCounts, slot: int, key: np.uint64, count: int) -> None:
     entry = state.size[0]
     put(state.table, slot, key, entry, state.slots)
     state.keys[entry], state.counts[entry] = key, count
@@ -76,7 +76,7 @@ def _enter(state: Exact, slot: int, key: np.uint64, count: int) -> None:
 
 
 @step
-def observe(state: Exact, key: np.uint64) -> int:
+def observe(state: ExactCounts, key: np.uint64) -> int:
     """Count a key and return its count. There must be room (`with_room`)."""
     if due(state.total[0], state.half_life):
         _halve(state)
@@ -91,25 +91,25 @@ def observe(state: Exact, key: np.uint64) -> int:
 
 
 @kernel
-def observe_all(state: Exact, keys: Hashes) -> None:
+def observe_all(state: ExactCounts, keys: Hashes) -> None:
     """Count the keys of a batch. There must be room for them (`with_room`)."""
     for key in keys:
         observe(state, key)
 
 
 @step
-def estimate(state: Exact, key: np.uint64) -> int:
+def estimate(state: ExactCounts, key: np.uint64) -> int:
     """A key's count, without counting the key."""
     entry = state.table.entries[find(state.table, key)]
     return state.counts[entry] if entry != NOWHERE else 0
 
 
-def error_bound(state: Exact) -> int:
+def error_bound(state: ExactCounts) -> int:
     """By how much a count may be too low: halving rounds it down, by less than one in all."""
     return 0 if state.half_life == FOREVER else 1
 
 
-def frequent(state: Exact, share: float) -> Frequent:
+def frequent(state: ExactCounts, share: float) -> Frequent:
     """The keys whose count is at least `share` of the total, the most frequent first.
 
     0 <= share <= 1.
@@ -121,7 +121,7 @@ def frequent(state: Exact, share: float) -> Frequent:
 
 
 @step
-def _halve(state: Exact) -> None:
+def _halve(state: ExactCounts) -> None:
     """Halve all counts (`decay`), and drop keys that are left with none."""
     size, state.size[0] = state.size[0], 0
     state.table.entries[:] = NOWHERE

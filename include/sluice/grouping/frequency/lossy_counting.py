@@ -21,7 +21,7 @@ import numpy as np
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency import Frequent
 from sluice.grouping.frequency.decay import FOREVER, due, halved_down, halved_up
-from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put, remove, table
+from sluice.grouping.frequency.table import NOWHERE, CounterTable, Places, find, put, remove, table
 from sluice.runtime.arrays import Hashes, Ints
 
 LEAST_EPSILON = 1e-6
@@ -34,7 +34,7 @@ class LossyCounting(NamedTuple):
     tuples a bucket. half_life: in tuples, whole buckets.
     """
 
-    table: Table
+    table: CounterTable
     keys: Hashes
     counts: Ints
     deltas: Ints

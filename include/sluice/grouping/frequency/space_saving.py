@@ -20,7 +20,7 @@ import numpy as np
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency import Frequent
 from sluice.grouping.frequency.decay import FOREVER, due, halved_down, halved_up
-from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put, remove, table
+from sluice.grouping.frequency.table import NOWHERE, CounterTable, Places, find, put, remove, table
 from sluice.runtime.arrays import Hashes, Ints
 
 MOST_COUNTERS = 1 << 26
@@ -34,7 +34,7 @@ class SpaceSaving(NamedTuple):
     `spares[0]` numbers of blocks that are not in use.
     """
 
-    table: Table
+    table: CounterTable
     keys: Hashes
     counts: Ints
     errors: Ints

@@ -21,7 +21,7 @@ Places = Int32s
 NOWHERE = -1
 
 
-class Table(NamedTuple):
+class CounterTable(NamedTuple):
     """The table, by slot; shape (slots,), a power of two.
 
     keys: the slot's key, if it has one. entries: the number of the key's entry, or NOWHERE.
@@ -31,10 +31,10 @@ class Table(NamedTuple):
     entries: Places
 
 
-def table(room: int) -> Table:
+def table(room: int) -> CounterTable:
     """An empty table for up to `room` entries, which fill at most half of it."""
     slots = 1 << (2 * room - 1).bit_length()
-    return Table(np.zeros(slots, np.uint64), np.full(slots, NOWHERE, np.int32))
+    return CounterTable(np.zeros(slots, np.uint64), np.full(slots, NOWHERE, np.int32))
 
 
 @step
@@ -43,7 +43,7 @@ def _home(key: np.uint64, mask: int) -> int:
 
 
 @step
-def find(table: Table, key: np.uint64) -> int:
+def find(table: CounterTable, key: np.uint64) -> int:
     """The slot that has the key, or else the empty one that it would get."""
     mask = len(table.keys) - 1
     slot = _home(key, mask)
@@ -53,14 +53,14 @@ def find(table: Table, key: np.uint64) -> int:
 
 
 @step
-def put(table: Table, slot: int, key: np.uint64, entry: int, places: Places) -> None:
+def put(table: CounterTable, slot: int, key: np.uint64, entry: int, places: Places) -> None:
     """Put a key into the empty slot that `find` returned for it."""
     table.keys[slot], table.entries[slot] = key, entry
     places[entry] = slot
 
 
 @step
-def remove(table: Table, entry: int, places: Places) -> None:
+def remove(table: CounterTable, entry: int, places: Places) -> None:
     """Empty an entry's slot, and move back later keys that would no longer be found."""
     mask = len(table.keys) - 1
     hole = slot = int(places[entry])

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sluice.monitoring.flow.model import BOXES, AgentRow, Box, DaemonBox, Fact, Line, State, Trouble
-from sluice.monitoring.flow.past import Key, Past, counters
-from sluice.monitoring.flow.seen import AgentNow, DagRuns, Seen
+from sluice.monitoring.flow.model import BOXES, AgentRow, Box, DaemonBox, Fact, Sparkline, State, Trouble
+from sluice.monitoring.flow.past import FlowPast, Key, counters
+from sluice.monitoring.flow.seen import AgentNow, DagRuns, FlowAnswers
 from sluice.monitoring.flow.troubles import (
     RUN_BY,
     STANDS_ON,
@@ -20,11 +20,11 @@ from sluice.monitoring.flow.troubles import (
 from sluice.monitoring.lag.model import Behind, Consumer
 
 
-class Made(NamedTuple):
+class BoxContent(NamedTuple):
     """What a box is made of. known: whether there was anything to judge its state by."""
 
     facts: list[Fact]
-    lines: list[Line]
+    lines: list[Sparkline]
     empty: str
     known: bool = True
 
@@ -41,16 +41,16 @@ NO_FINAL = "No day was published yet. The DAG reconcile follows each nightly run
 class Boxes:
     """Makes the boxes of one look. troubles: all of them."""
 
-    def __init__(self, seen: Seen, troubles: Sequence[Trouble]) -> None:
+    def __init__(self, seen: FlowAnswers, troubles: Sequence[Trouble]) -> None:
         self._seen, self._troubles = seen, troubles
-        self._past: Past = seen.past.value or Past()
+        self._past: FlowPast = seen.past.value or FlowPast()
         self._now = seen.at.timestamp()
         tiers = {agent.name: agent.tier for agent in seen.agents.value or ()}
         self._raw = counters(seen.figures, tiers)
 
     def all(self) -> tuple[Box, ...]:
         """Each of BOXES."""
-        made: dict[str, Callable[[], Made]] = {
+        made: dict[str, Callable[[], BoxContent]] = {
             "edges": lambda: self._tier("edge"),
             "collectors": lambda: self._tier("collector"),
             "topics": self._topics,
@@ -62,7 +62,7 @@ class Boxes:
         }
         return tuple(self._box(key, made[key]()) for key in BOXES)
 
-    def _box(self, key: str, made: Made) -> Box:
+    def _box(self, key: str, made: BoxContent) -> Box:
         own = tuple(each for each in self._troubles if each.box == key)
         state = self._state(key, own, made.known and not made.empty)
         run = newest_run(self._seen, key)
@@ -76,7 +76,7 @@ class Boxes:
         stands = [daemon(self._seen, name)[0] for name in self._seen.daemons if STANDS_ON.get(name) == key]
         return "works" if known and "unknown" not in stands else "unknown"
 
-    def _tier(self, tier: str) -> Made:
+    def _tier(self, tier: str) -> BoxContent:
         agents = [agent for agent in self._seen.agents.value or () if agent.tier == tier]
         fills = [agent.fill for agent in agents if agent.fill is not None]
         key = ("blocks", tier)
@@ -90,9 +90,9 @@ class Boxes:
         ]
         lines = [self._rates("Rate", "blocks/s", key), self._gauges("Fill", "", ("fill", tier))]
         known = self._seen.agents.value is not None
-        return Made(facts, lines, NO_AGENTS if known and not agents else "", known)
+        return BoxContent(facts, lines, NO_AGENTS if known and not agents else "", known)
 
-    def _topics(self) -> Made:
+    def _topics(self) -> BoxContent:
         report = self._seen.lag.recent
         # Each consumer has all partitions.
         parts = [each for each in report.partitions if each.consumer == "archiver"] if report else []
@@ -104,9 +104,9 @@ class Boxes:
         ]
         lines = [self._rates("Rate", "records/s", ("hop", "records"))]
         nothing = report is not None and not topics and not report.problems
-        return Made(facts, lines, NO_TOPIC if nothing else "", report is not None)
+        return BoxContent(facts, lines, NO_TOPIC if nothing else "", report is not None)
 
-    def _speed(self) -> Made:
+    def _speed(self) -> BoxContent:
         heartbeat = figure(self._seen.figures, "sluice_heartbeat_age_seconds", job="speed_layer")
         dead = [books.dead for books in (self._seen.books.value or {}).values()]
         facts = [
@@ -117,9 +117,9 @@ class Boxes:
             Fact("Last commit", self._newest("batch_at"), "time"),
         ]
         lines = [self._rates("Rate", "lines/s", ("lines",)), self._gauges("Lag", "s", ("lag", "speed"))]
-        return Made(facts, lines, "" if heartbeat else NO_JOB.format("speed_layer"))
+        return BoxContent(facts, lines, "" if heartbeat else NO_JOB.format("speed_layer"))
 
-    def _projector(self) -> Made:
+    def _projector(self) -> BoxContent:
         figures = self._seen.figures
         facts = [
             Fact("Lag", _sum(figure(figures, "sluice_projector_lag_commits")), unit="commits"),
@@ -128,9 +128,9 @@ class Boxes:
             Fact("Last results", self._newest("projection", "at"), "time"),
         ]
         lines = [self._gauges("Lag", "commits", ("lag", "projector"))]
-        return Made(facts, lines, "", bool(figures))
+        return BoxContent(facts, lines, "", bool(figures))
 
-    def _archive(self) -> Made:
+    def _archive(self) -> BoxContent:
         figures, books = self._seen.figures, (self._seen.books.value or {}).values()
         heartbeat = figure(figures, "sluice_heartbeat_age_seconds", job="archiver")
         facts = [
@@ -143,9 +143,9 @@ class Boxes:
             ),
         ]
         lines = [self._rates("Rate", "lines/s", ("archived",)), self._gauges("Lag", "s", ("lag", "archive"))]
-        return Made(facts, lines, "" if heartbeat else NO_JOB.format("archive"))
+        return BoxContent(facts, lines, "" if heartbeat else NO_JOB.format("archive"))
 
-    def _nightly(self) -> Made:
+    def _nightly(self) -> BoxContent:
         books = (self._seen.books.value or {}).values()
         computed = [each.computed_at for each in books if each.computed_at]
         facts = [
@@ -156,9 +156,9 @@ class Boxes:
         ]
         lines = [self._rates("Computed", "lines/s", ("hop", "computed"))]
         known = self._seen.books.value is not None
-        return Made(facts, lines, NO_DAY if known and not computed else "", known)
+        return BoxContent(facts, lines, NO_DAY if known and not computed else "", known)
 
-    def _reconcile(self) -> Made:
+    def _reconcile(self) -> BoxContent:
         figures, books = self._seen.figures, (self._seen.books.value or {}).values()
         published = [each.published_at for each in books if each.published_at]
         facts = [
@@ -170,7 +170,7 @@ class Boxes:
         ]
         lines = [self._gauges("Unpublished", "days", ("unpublished",))]
         known = self._seen.books.value is not None
-        return Made(facts, lines, NO_FINAL if known and not published else "", known)
+        return BoxContent(facts, lines, NO_FINAL if known and not published else "", known)
 
     def _behind(self, consumer: Consumer) -> list[Fact]:
         """The lag of a consumer over all topics: lines (one a record, if not known better), and seconds."""
@@ -199,11 +199,11 @@ class Boxes:
     def _grew(self, key: Key, live: dict[tuple[Key, str], float]) -> datetime | None:
         return self._seen.at if self._past.rate(key, live, self._now) else self._past.grew(key)
 
-    def _rates(self, label: str, unit: str, key: Key) -> Line:
-        return Line(label, unit, self._past.rates(key, minute(self._seen)))
+    def _rates(self, label: str, unit: str, key: Key) -> Sparkline:
+        return Sparkline(label, unit, self._past.rates(key, minute(self._seen)))
 
-    def _gauges(self, label: str, unit: str, key: Key) -> Line:
-        return Line(label, unit, self._past.gauges(key, minute(self._seen)))
+    def _gauges(self, label: str, unit: str, key: Key) -> Sparkline:
+        return Sparkline(label, unit, self._past.gauges(key, minute(self._seen)))
 
     def _newest(self, *path: str) -> datetime | None:
         """The newest of a time that the speed layer's progress has of each topic."""
@@ -227,7 +227,7 @@ class Boxes:
         return None if runs is None else runs.succeeded
 
 
-def daemons(seen: Seen) -> tuple[DaemonBox, ...]:
+def daemons(seen: FlowAnswers) -> tuple[DaemonBox, ...]:
     """Each daemon that could be asked."""
     programs = seen.programs.recent or {}
     found = []
@@ -238,9 +238,9 @@ def daemons(seen: Seen) -> tuple[DaemonBox, ...]:
     return tuple(found)
 
 
-def agents(seen: Seen) -> tuple[AgentRow, ...]:
+def agents(seen: FlowAnswers) -> tuple[AgentRow, ...]:
     """Each Flume agent."""
-    past: Past = seen.past.value or Past()
+    past: FlowPast = seen.past.value or FlowPast()
     return tuple(
         AgentRow(
             each.name,
@@ -259,7 +259,7 @@ def agents(seen: Seen) -> tuple[AgentRow, ...]:
     )
 
 
-def minute(seen: Seen) -> float:
+def minute(seen: FlowAnswers) -> float:
     """The end of the minute of a look: until when its small lines go."""
     return (seen.at.timestamp() // 60 + 1) * 60
 

@@ -23,7 +23,7 @@ BOXES: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Run:
+class FlowRun:
     """A run of a DAG. id: empty for the DAG itself."""
 
     dag: str
@@ -42,7 +42,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Line:
+class Sparkline:
     """A number over the last 24 hours, oldest first; None where it is not known."""
 
     label: str
@@ -59,7 +59,7 @@ class Trouble:
     section: str
     bad: bool = True
     since: datetime | None = None
-    run: Run | None = None
+    run: FlowRun | None = None
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Box:
     key: str
     state: State
     facts: tuple[Fact, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[Sparkline, ...]
     troubles: tuple[Trouble, ...]
-    run: Run | None
+    run: FlowRun | None
     empty: str = ""  # what to do so that there is something; empty if there is
 
     @property
@@ -120,7 +120,7 @@ class FreshRow:
     archived: datetime | None
     computed: str  # the newest day; empty: none
     published: str
-    line: Line
+    line: Sparkline
 
 
 @dataclass(frozen=True)
@@ -135,13 +135,13 @@ class HopRow:
 
 
 @dataclass(frozen=True)
-class HotKey:
+class ShownHotKey:
     """A frequent key of a task."""
 
     key: tuple[str, ...]
     share: float
     workers: tuple[int, ...]
-    line: Line
+    line: Sparkline
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class WorkerLoad:
 
     worker: int
     share: float
-    line: Line
+    line: Sparkline
 
 
 @dataclass(frozen=True)
@@ -161,9 +161,9 @@ class HotTask:
     topic: str
     strategy: str
     imbalance: float | None
-    keys: tuple[HotKey, ...]
+    keys: tuple[ShownHotKey, ...]
     workers: tuple[WorkerLoad, ...]
-    line: Line
+    line: Sparkline
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class Minute:
 
 
 @dataclass(frozen=True)
-class Past:
+class FlowPast:
     """The minutes of the last 24 hours, oldest first. last: the counters of the newest samples.
 
     Points are made once for a time: give them whole minutes. Not for several threads at a time.
@@ -130,7 +130,7 @@ class History:
     _last: deque[tuple[float, Raw]] = field(default_factory=lambda: deque(maxlen=3))
     _names: dict[Key, Key] = field(default_factory=dict)
 
-    def read(self) -> Past:
+    def read(self) -> FlowPast:
         """All that there is by now. Not for several threads at a time."""
         tiers, now = self.tiers(), datetime.now(UTC)
         newest = self._last[-1][0] if self._last else 0.0
@@ -139,7 +139,7 @@ class History:
             self._add(at.timestamp(), counters(document, tiers), gauges(document, tiers))
         while self._minutes and self._minutes[0].at < now.timestamp() - KEPT:
             self._minutes.popleft()
-        return Past(tuple(self._minutes), tuple(self._last))
+        return FlowPast(tuple(self._minutes), tuple(self._last))
 
     def _add(self, at: float, raw: Raw, measured: Mapping[Key, float]) -> None:
         if self._last:

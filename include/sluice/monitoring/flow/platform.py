@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from sluice.monitoring.flow import boxes, tables
 from sluice.monitoring.flow.model import Picture
-from sluice.monitoring.flow.past import Past
-from sluice.monitoring.flow.seen import Seen
+from sluice.monitoring.flow.past import FlowPast
+from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.monitoring.flow.troubles import troubles
 
 #: A picture serves everybody who asks within this time (seconds).
@@ -19,7 +19,7 @@ FRESH = 1.0
 class Platform:
     """The pictures of one server. look: finds out what they are made of; one call at a time."""
 
-    def __init__(self, look: Callable[[], Seen]) -> None:
+    def __init__(self, look: Callable[[], FlowAnswers]) -> None:
         self._look = look
         self._lock = threading.Lock()
         self._last: Picture | None = None
@@ -38,10 +38,10 @@ class Platform:
             self._lock.release()
 
 
-def picture(seen: Seen) -> Picture:
+def picture(seen: FlowAnswers) -> Picture:
     """The picture of what was seen; pure."""
     found = troubles(seen)
-    past: Past = seen.past.value or Past()
+    past: FlowPast = seen.past.value or FlowPast()
     return Picture(
         at=seen.at,
         boxes=boxes.Boxes(seen, found).all(),

@@ -15,10 +15,10 @@ from sluice.collection.render import Agent
 from sluice.monitoring import figures
 from sluice.monitoring.flow.asks import Asks, Question, Said
 from sluice.monitoring.flow.booked import TopicBooks, books
-from sluice.monitoring.flow.model import Run
-from sluice.monitoring.flow.past import History, Past
+from sluice.monitoring.flow.model import FlowRun
+from sluice.monitoring.flow.past import FlowPast, History
 from sluice.monitoring.lag.look import look
-from sluice.monitoring.lag.model import Report
+from sluice.monitoring.lag.model import LagReport
 from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, jobs, supervisord
 from sluice.stack.entry import check
@@ -56,30 +56,30 @@ class AgentNow:
 class DagRuns:
     """The newest run of a DAG, and when one last succeeded."""
 
-    newest: Run | None
+    newest: FlowRun | None
     paused: bool
     started: datetime | None = None
     succeeded: datetime | None = None
 
 
 @dataclass(frozen=True)
-class Seen:
+class FlowAnswers:
     """The answers of one look. figures: as `Figures.document`; speed: the speed layer's progress file."""
 
     at: datetime
     daemons: Mapping[str, Said[str]]  # the problem; empty for a healthy one
     programs: Said[Mapping[str, Program]] = field(default_factory=Said)
     agents: Said[Sequence[AgentNow]] = field(default_factory=Said)
-    lag: Said[Report] = field(default_factory=Said)
+    lag: Said[LagReport] = field(default_factory=Said)
     alerts: Said[Sequence[Alert]] = field(default_factory=Said)
     books: Said[Mapping[str, TopicBooks]] = field(default_factory=Said)
     runs: Said[Mapping[str, DagRuns]] = field(default_factory=Said)
-    past: Said[Past] = field(default_factory=Said)
+    past: Said[FlowPast] = field(default_factory=Said)
     figures: Mapping[str, Any] = field(default_factory=dict)
     speed: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Look:
+class FlowLook:
     """Looks at the instance, whenever it is called. runs: the newest runs of DAGs, which Airflow knows."""
 
     def __init__(self, settings: Settings, runs: Callable[[], Mapping[str, DagRuns]]) -> None:
@@ -98,11 +98,11 @@ class Look:
             "past": Question(history.read, PAST),
         }
 
-    def __call__(self) -> Seen:
+    def __call__(self) -> FlowAnswers:
         said = self._asks.look(self._questions, PATIENCE)
         daemons = {name: said.pop(f"{_DAEMON}{name}") for name in asked(self._settings)}
         now = time.time()
-        return Seen(
+        return FlowAnswers(
             at=datetime.fromtimestamp(now, UTC),
             daemons=daemons,
             figures=figures.read(self._settings, now).document(),

@@ -8,9 +8,9 @@ from typing import Any
 from sluice.monitoring import sampled
 from sluice.monitoring.flow.booked import TopicBooks
 from sluice.monitoring.flow.boxes import minute, moment
-from sluice.monitoring.flow.model import FreshRow, HopRow, HotKey, HotTask, Line, WorkerLoad
-from sluice.monitoring.flow.past import Minute, Past
-from sluice.monitoring.flow.seen import Seen
+from sluice.monitoring.flow.model import FreshRow, HopRow, HotTask, ShownHotKey, Sparkline, WorkerLoad
+from sluice.monitoring.flow.past import FlowPast, Minute
+from sluice.monitoring.flow.seen import FlowAnswers
 
 #: The share of the lines whose wait is shown, and over how many of the newest minutes.
 MOST_LINES, NEWEST = 0.95, 10
@@ -18,9 +18,9 @@ MOST_LINES, NEWEST = 0.95, 10
 TASKS, KEYS, WORKERS = 8, 3, 8
 
 
-def fresh(seen: Seen) -> tuple[FreshRow, ...]:
+def fresh(seen: FlowAnswers) -> tuple[FreshRow, ...]:
     """Each topic that the speed layer reads or the books know."""
-    past: Past = seen.past.value or Past()
+    past: FlowPast = seen.past.value or FlowPast()
     books: Mapping[str, TopicBooks] = seen.books.value or {}
     reading = seen.speed.get("topics", {})
     return tuple(
@@ -29,9 +29,9 @@ def fresh(seen: Seen) -> tuple[FreshRow, ...]:
     )
 
 
-def hops(seen: Seen) -> tuple[HopRow, ...]:
+def hops(seen: FlowAnswers) -> tuple[HopRow, ...]:
     """The blocks that the agents sent, then the lines of each topic."""
-    past: Past = seen.past.value or Past()
+    past: FlowPast = seen.past.value or FlowPast()
     sent = [
         HopRow("", title, "blocks", past.total(("blocks", tier)), None)
         for title, tier in (("Sent by the edges", "edge"), ("Sent by the collectors", "collector"))
@@ -40,9 +40,9 @@ def hops(seen: Seen) -> tuple[HopRow, ...]:
     return (*sent, *(row for topic, of in sorted(books.items()) for row in _hops(topic, of, past)))
 
 
-def hot(seen: Seen) -> tuple[HotTask, ...]:
+def hot(seen: FlowAnswers) -> tuple[HotTask, ...]:
     """The tasks with the hottest keys."""
-    past: Past = seen.past.value or Past()
+    past: FlowPast = seen.past.value or FlowPast()
     return tuple(_hot(seen, report, past) for report in sampled.hottest(seen.speed)[:TASKS])
 
 
@@ -63,7 +63,7 @@ def within(counts: Mapping[str, float], share: float) -> float | None:
 
 
 def _fresh(
-    seen: Seen, topic: str, reading: Mapping[str, Any], books: TopicBooks | None, past: Past
+    seen: FlowAnswers, topic: str, reading: Mapping[str, Any], books: TopicBooks | None, past: FlowPast
 ) -> FreshRow:
     def waited(minutes: Sequence[Minute]) -> float | None:
         return _waited(minutes, topic)
@@ -76,7 +76,7 @@ def _fresh(
         books.archived if books else None,
         books.computed if books else "",
         books.published if books else "",
-        Line("95 % within", "s", past.points("fresh", (topic,), minute(seen), waited)),
+        Sparkline("95 % within", "s", past.points("fresh", (topic,), minute(seen), waited)),
     )
 
 
@@ -89,7 +89,7 @@ def _waited(minutes: Sequence[Minute], topic: str) -> float | None:
     return within(counts, MOST_LINES)
 
 
-def _hops(topic: str, books: TopicBooks, past: Past) -> Iterator[HopRow]:
+def _hops(topic: str, books: TopicBooks, past: FlowPast) -> Iterator[HopRow]:
     def lately(hop: str) -> float | None:
         return past.total(("hop", topic, hop))
 
@@ -102,7 +102,7 @@ def _hops(topic: str, books: TopicBooks, past: Past) -> Iterator[HopRow]:
     yield HopRow(topic, "Computed by nights", "lines", lately("computed"), ever("computed"))
 
 
-def _hot(seen: Seen, report: Mapping[str, Any], past: Past) -> HotTask:
+def _hot(seen: FlowAnswers, report: Mapping[str, Any], past: FlowPast) -> HotTask:
     topic, task, now = report["topic"], report["task"], minute(seen)
     keys = [[sampled.storable(value) for value in each["key"]] for each in report["hot"][:KEYS]]
     imbalance = report.get("imbalance")
@@ -112,17 +112,19 @@ def _hot(seen: Seen, report: Mapping[str, Any], past: Past) -> HotTask:
         report["strategy"],
         imbalance["last"] if imbalance else None,
         tuple(
-            HotKey(
+            ShownHotKey(
                 tuple(key),
                 each["share"],
                 tuple(each["workers"]),
-                Line("Share", "", past.gauges(("hot", topic, task, *key), now)),
+                Sparkline("Share", "", past.gauges(("hot", topic, task, *key), now)),
             )
             for key, each in zip(keys, report["hot"], strict=False)
         ),
         tuple(
-            WorkerLoad(worker, share, Line("Load", "", past.gauges(("load", topic, task, str(worker)), now)))
+            WorkerLoad(
+                worker, share, Sparkline("Load", "", past.gauges(("load", topic, task, str(worker)), now))
+            )
             for worker, share in sampled.shares(report)[:WORKERS]
         ),
-        Line("max / mean - 1", "", past.gauges(("imbalance", topic, task), now)),
+        Sparkline("max / mean - 1", "", past.gauges(("imbalance", topic, task), now)),
     )

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from sluice.monitoring.flow.asks import OLD, Said
-from sluice.monitoring.flow.model import Run, State, Trouble
-from sluice.monitoring.flow.seen import DagRuns, Seen
+from sluice.monitoring.flow.model import FlowRun, State, Trouble
+from sluice.monitoring.flow.seen import DagRuns, FlowAnswers
 from sluice.storage.alerts import Alert
 
 #: Paragraphs of the runbook.
@@ -85,7 +85,7 @@ COUNTS_LATE, ARCHIVE_LATE, RESULTS_LATE, FULL = 60.0, 900.0, 60, 0.8
 _FAILED_RUN = re.compile(r" failed in run (\S{1,250}): ")
 
 
-def troubles(seen: Seen) -> list[Trouble]:
+def troubles(seen: FlowAnswers) -> list[Trouble]:
     """All that hurts; what is broken comes first."""
     parts = (_alerts(seen), _daemons(seen), _silent(seen), _agents(seen), _late(seen), _tasks(seen))
     return sorted(chain(*parts), key=lambda each: not each.bad)
@@ -103,7 +103,7 @@ def health(said: Said[str]) -> tuple[State, str]:
     return ("broken", said.value) if said.value else ("works", "")
 
 
-def daemon(seen: Seen, name: str) -> tuple[State, str]:
+def daemon(seen: FlowAnswers, name: str) -> tuple[State, str]:
     """A daemon's state, and what is wrong with it.
 
     A short outage can fall between two checks of its health; its supervisor tells of it too.
@@ -123,14 +123,14 @@ def figure(figures: Mapping[str, list[list[object]]], metric: str, **labels: str
     ]
 
 
-def newest_run(seen: Seen, box: str) -> Run | None:
+def newest_run(seen: FlowAnswers, box: str) -> FlowRun | None:
     """The newest run of the DAG that runs the box."""
     runs: Mapping[str, DagRuns] = seen.runs.value or {}
     found = runs.get(RUN_BY.get(box, ""))
     return None if found is None else found.newest
 
 
-def _alerts(seen: Seen) -> Iterator[Trouble]:
+def _alerts(seen: FlowAnswers) -> Iterator[Trouble]:
     tiers = {agent.name: agent.tier for agent in seen.agents.value or ()}
     for alert in seen.alerts.value or ():
         box, section = _place(alert, tiers)
@@ -138,7 +138,7 @@ def _alerts(seen: Seen) -> Iterator[Trouble]:
         if alert.source == "airflow":
             dag = alert.name.partition(".")[0]
             failed = _FAILED_RUN.search(alert.message)
-            run = Run(dag, failed[1], "failed") if failed else run
+            run = FlowRun(dag, failed[1], "failed") if failed else run
         yield Trouble(box, alert.message or alert.name, section, since=alert.raised_at, run=run)
 
 
@@ -153,14 +153,14 @@ def _place(alert: Alert, tiers: Mapping[str, str]) -> tuple[str, str]:
     return OF_SOURCE.get(alert.source, ("", ""))
 
 
-def _daemons(seen: Seen) -> Iterator[Trouble]:
+def _daemons(seen: FlowAnswers) -> Iterator[Trouble]:
     for name in seen.daemons:
         state, problem = daemon(seen, name)
         if state == "broken":
             yield Trouble(STANDS_ON.get(name, ""), f"{name}: {problem}", DAEMON)
 
 
-def _silent(seen: Seen) -> Iterator[Trouble]:
+def _silent(seen: FlowAnswers) -> Iterator[Trouble]:
     """Processes that write down that they live, and have not lately."""
     for job, box, section, most in (
         ("speed_layer", "speed", SPEED, SILENT),
@@ -173,7 +173,7 @@ def _silent(seen: Seen) -> Iterator[Trouble]:
                 yield Trouble(box, message, section, run=newest_run(seen, box))
 
 
-def _agents(seen: Seen) -> Iterator[Trouble]:
+def _agents(seen: FlowAnswers) -> Iterator[Trouble]:
     """Agents that do not answer; those with an alert are told of already."""
     told = {alert.name.partition(":")[0] for alert in seen.alerts.value or () if alert.source == "collection"}
     for agent in seen.agents.value or ():
@@ -186,7 +186,7 @@ def _agents(seen: Seen) -> Iterator[Trouble]:
             yield Trouble(box, f"{agent.name}: its channel is {agent.fill:.0%} full", LAG, bad=False)
 
 
-def _late(seen: Seen) -> Iterator[Trouble]:
+def _late(seen: FlowAnswers) -> Iterator[Trouble]:
     report = seen.lag.recent
     for topic, consumer, behind in report.by_topic() if report else ():
         box, most = {"speed_layer": ("speed", COUNTS_LATE), "archiver": ("archive", ARCHIVE_LATE)}[consumer]
@@ -201,7 +201,7 @@ def _late(seen: Seen) -> Iterator[Trouble]:
             yield Trouble("projector", message, RESULTS, bad=False)
 
 
-def _tasks(seen: Seen) -> Iterator[Trouble]:
+def _tasks(seen: FlowAnswers) -> Iterator[Trouble]:
     failed = sum(figure(seen.figures, "sluice_tasks", state="failed"))
     if failed:
         message = "1 task is set aside" if failed == 1 else f"{failed:.0f} tasks are set aside"

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sluice.archive.rebalances import DIED
-from sluice.monitoring.lag.model import Shown
+from sluice.monitoring.lag.model import ShownRebalance
 from sluice.storage.rebalances import Rebalance
 
 #: A partition that was given up longer ago had no member at all meanwhile: somebody stopped the group.
 HANDED_OVER = timedelta(minutes=2)
 
 
-def costs(found: Sequence[Rebalance], most: int) -> list[Shown]:
+def costs(found: Sequence[Rebalance], most: int) -> list[ShownRebalance]:
     """The newest `most` rebalances, each with the time that each of its gained partitions stood still.
 
     found: rows of one topic, in any order. What only lost partitions has no time of its own: their next
@@ -32,13 +32,13 @@ def costs(found: Sequence[Rebalance], most: int) -> list[Shown]:
     return [_shown(rows, newest) for rows in list(together.values())[:most]]
 
 
-def _shown(rows: Sequence[Rebalance], newest: Sequence[Rebalance]) -> Shown:
+def _shown(rows: Sequence[Rebalance], newest: Sequence[Rebalance]) -> ShownRebalance:
     one = rows[0]
     stood = {
         number: _stood_still(number, row, newest) for row in rows for number in row.gained
     }  # of one member and time, so no partition is in two rows
     times = [seconds for seconds in stood.values() if seconds is not None]
-    return Shown(
+    return ShownRebalance(
         at=one.at,
         topic=one.topic,
         member=one.member,

@@ -17,7 +17,7 @@ from kafka.errors import KafkaError
 
 from sluice.archive import index
 from sluice.monitoring.lag.cost import costs
-from sluice.monitoring.lag.model import Behind, Consumer, PartitionLag, Report, Shown
+from sluice.monitoring.lag.model import Behind, Consumer, LagReport, PartitionLag, ShownRebalance
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.storage import rebalances
@@ -37,7 +37,7 @@ SHOWN, READ = 20, 1_000
 
 
 @dataclass(frozen=True)
-class Hop:
+class TopicConsumer:
     """One consumer of a topic. positions, paces (records a second), owners: by partition."""
 
     consumer: Consumer
@@ -47,15 +47,15 @@ class Hop:
 
 
 @dataclass(frozen=True)
-class Log:
+class TopicLog:
     """A topic's log, by partition, and its consumers."""
 
     topic: str
     spans: Mapping[int, Span]
-    hops: Sequence[Hop]
+    hops: Sequence[TopicConsumer]
 
 
-def look(settings: Settings, topic: str | None = None) -> Report:
+def look(settings: Settings, topic: str | None = None) -> LagReport:
     """Where the consumers are now, of one topic or of all. Raises what PostgreSQL raises."""
     with Topics(settings) as topics:
         return _Look(settings, topics).report(topic)
@@ -88,9 +88,9 @@ class _Look:
         came = self._came(logs)
         return {log.topic: self._partitions(log, came) for log in logs}
 
-    def report(self, topic: str | None) -> Report:
-        logs: list[Log] = []
-        shown: list[Shown] = []
+    def report(self, topic: str | None) -> LagReport:
+        logs: list[TopicLog] = []
+        shown: list[ShownRebalance] = []
         problems: dict[str, str] = {}
         for name in [topic] if topic else TopicStore(self._database).names():
             try:
@@ -108,16 +108,16 @@ class _Look:
             problems |= {log.topic: f"Kafka does not say since when records wait: {error}" for log in logs}
         partitions = [each for log in logs for each in self._partitions(log, came)]
         newest = sorted(shown, key=lambda each: each.at, reverse=True)[:SHOWN]
-        return Report(self._at, tuple(partitions), tuple(newest), problems)
+        return LagReport(self._at, tuple(partitions), tuple(newest), problems)
 
-    def _log(self, topic: str) -> Log:
+    def _log(self, topic: str) -> TopicLog:
         spans = self._topics.spans(topic, round((self._at.timestamp() - MINUTE) * 1000))
         topic_id = self._topics.describe(topic).id
-        return Log(
+        return TopicLog(
             topic, spans, (self._archiver(topic, topic_id, spans), self._speed_layer(topic, topic_id, spans))
         )
 
-    def _came(self, logs: Iterable[Log]) -> Came:
+    def _came(self, logs: Iterable[TopicLog]) -> Came:
         """Each consumer reads its oldest waiting records of all topics together."""
         begins: dict[Consumer, dict[tuple[str, int], int]] = {}
         for log in logs:
@@ -125,7 +125,7 @@ class _Look:
                 begins.setdefault(hop.consumer, {}).update(waiting_from(log, hop))
         return {consumer: waiting.since(self._settings, places) for consumer, places in begins.items()}
 
-    def _partitions(self, log: Log, came: Came) -> list[PartitionLag]:
+    def _partitions(self, log: TopicLog, came: Came) -> list[PartitionLag]:
         found = []
         for hop in log.hops:
             for number, span in sorted(log.spans.items()):
@@ -134,12 +134,12 @@ class _Look:
                 found.append(partition_lag(log.topic, hop, number, span, waited))
         return found
 
-    def _archiver(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> Hop:
+    def _archiver(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> TopicConsumer:
         paces = archiving(self._archivers_say, topic)
         positions = index.positions_of(self._settings, topic, topic_id, spans)
-        return Hop("archiver", positions, paces, self._topics.owners(archive_group(topic)))
+        return TopicConsumer("archiver", positions, paces, self._topics.owners(archive_group(topic)))
 
-    def _speed_layer(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> Hop:
+    def _speed_layer(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> TopicConsumer:
         since = self._at - timedelta(seconds=MINUTE)
         with self._database.connect() as connection:
             found = committed(connection, topic, topic_id, since)
@@ -147,16 +147,18 @@ class _Look:
             number: max(0, found.now.get(number, 0) - found.then.get(number, 0)) / MINUTE for number in spans
         }
         driver = counts(self._speed_layer_says, topic, self._at)
-        return Hop("speed_layer", found.now, paces, dict.fromkeys(spans, driver) if driver else {})
+        return TopicConsumer("speed_layer", found.now, paces, dict.fromkeys(spans, driver) if driver else {})
 
 
-def waiting_from(log: Log, hop: Hop) -> dict[tuple[str, int], int]:
+def waiting_from(log: TopicLog, hop: TopicConsumer) -> dict[tuple[str, int], int]:
     """Where the consumer goes on, by topic and partition, of those with records that wait."""
     begins = {number: max(span.start, hop.positions.get(number, 0)) for number, span in log.spans.items()}
     return {(log.topic, at): begin for at, begin in begins.items() if begin < log.spans[at].end}
 
 
-def partition_lag(topic: str, hop: Hop, number: int, span: Span, waited: float | None) -> PartitionLag:
+def partition_lag(
+    topic: str, hop: TopicConsumer, number: int, span: Span, waited: float | None
+) -> PartitionLag:
     """One partition of a hop. waited: how long its oldest record has waited, if that is known."""
     position = max(span.start, hop.positions.get(number, 0))
     records = max(0, span.end - position)

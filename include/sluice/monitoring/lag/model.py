@@ -65,7 +65,7 @@ class PartitionLag:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownRebalance:
     """A rebalance as it is shown: what a member gained or lost, and how long that stood still, in seconds.
 
     stood_still: the longest. by_partition: of each gained partition; None if it was not read before the next
@@ -90,17 +90,17 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Report:
+class LagReport:
     """A look. problems: topics that could not be looked at, and why."""
 
     at: datetime
     partitions: tuple[PartitionLag, ...]
-    rebalances: tuple[Shown, ...]
+    rebalances: tuple[ShownRebalance, ...]
     problems: dict[str, str]
 
-    def only(self, topic: str) -> Report:
+    def only(self, topic: str) -> LagReport:
         """What it says of one topic."""
-        return Report(
+        return LagReport(
             self.at,
             tuple(each for each in self.partitions if each.topic == topic),
             tuple(each for each in self.rebalances if each.topic == topic),

@@ -30,7 +30,7 @@ class HotKey:
     error: float
 
 
-class HotKeys:
+class RoutedHotKeys:
     """The hot keys of one task."""
 
     def __init__(self) -> None:

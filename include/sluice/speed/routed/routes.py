@@ -20,7 +20,7 @@ from sluice.engine.wire import SENT, TUPLES
 from sluice.runtime.arrays import Hashes, Int32s
 
 if TYPE_CHECKING:  # it brings numba, and an executor need not wait for that while nothing is routed
-    from sluice.grouping.base import Cluster, Router, Strategy
+    from sluice.grouping.base import Router, Strategy, WorkerCluster
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Route:
     """
 
     strategy: Strategy
-    cluster: Cluster
+    cluster: WorkerCluster
     seed: int
     routers: bytes
 

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from sluice.engine.rowkey import series_values
 from sluice.engine.tuples import hash_keys
 from sluice.grouping import strategy
-from sluice.grouping.auto import COMBINE, LEAST_TUPLES, Auto, Figures, rows_if_combined
+from sluice.grouping.auto import COMBINE, LEAST_TUPLES, Auto, BatchFigures, rows_if_combined
 from sluice.runtime.arrays import Floats, Ints
 from sluice.speed.routed.batches import TaskBatch
-from sluice.speed.routed.hot_keys import HotKeys
+from sluice.speed.routed.hot_keys import RoutedHotKeys
 from sluice.speed.routed.imbalances import Imbalances
 from sluice.speed.routed.report import CHARACTERS, HOT, LOADS
 from sluice.speed.routed.routes import Route, pickled, resume
@@ -44,7 +44,7 @@ class TaskRouting:
         self._routers: dict[int, Router] = {}
         self._sources: list[int] = []
         self._error: str | None = None
-        self._times, self._hot = WorkerTimes(self._workers), HotKeys()
+        self._times, self._hot = WorkerTimes(self._workers), RoutedHotKeys()
         self._imbalances = Imbalances()
         self._load: tuple[Ints, Floats] | None = None
         self._held: pa.Table | None = None
@@ -144,11 +144,11 @@ class TaskRouting:
         keys, counts = batch.by_key
         self._strategy.boundary(routers, self._times.cluster, Counts(hash_keys(keys), counts))
 
-    def _figures(self, batch: TaskBatch) -> Figures:
+    def _figures(self, batch: TaskBatch) -> BatchFigures:
         combined = not self._routed
         # A worker's time for a tuple includes finding its series, which the model counts separately.
         cost = batch.cost if combined else max(0.0, batch.cost - self._auto.costs.take)
-        return Figures(
+        return BatchFigures(
             tuples=batch.tuples,
             groups=batch.groups,
             rows=batch.rows if combined else rows_if_combined(batch.counts, max(1, len(self._sources))),

@@ -12,7 +12,7 @@ import numpy as np
 from sluice.runtime.arrays import Floats, Ints
 
 if TYPE_CHECKING:
-    from sluice.grouping.base import Cluster
+    from sluice.grouping.base import WorkerCluster
 
 #: After this many batches a batch counts half as much. This is long enough that the last garbage collection
 #: does not decide a plan, and short enough to follow a machine that gets a new neighbour within seconds.
@@ -43,13 +43,13 @@ class WorkerTimes:
         self._seconds = self._seconds * kept + seconds
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> WorkerCluster:
         """The workers with their times, in seconds a tuple; all alike until some are measured."""
-        from sluice.grouping.base import Cluster
+        from sluice.grouping.base import WorkerCluster
 
         total = float(self._tuples.sum())
         mean = float(self._seconds.sum()) / total if total else 0.0
         if mean <= 0:
-            return Cluster.alike(len(self._tuples))
+            return WorkerCluster.alike(len(self._tuples))
         times = (self._seconds + PRIOR_SECONDS) / (self._tuples + PRIOR_SECONDS / mean)
-        return Cluster(tuple(np.clip(times, mean / RANGE, mean * RANGE).tolist()))
+        return WorkerCluster(tuple(np.clip(times, mean / RANGE, mean * RANGE).tolist()))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from sluice.engine import tuples
 from sluice.engine.aggregation import Grouping, Shared, aggregate
 from sluice.engine.cut import encode
-from sluice.engine.extract import Values, numbers
+from sluice.engine.extract import ExtractedValues, numbers
 from sluice.engine.groups import code, group
 from sluice.engine.merge import merge_guarded
 from sluice.engine.plan import EnginePlan, TaskPlan
@@ -149,7 +149,7 @@ def aggregated(task: TaskPlan, table: pa.Table, limits: Limits) -> pa.Table:
     def batch() -> Batch:
         if task.measure is None:
             return Batch(groups.numbers, groups.size, None)
-        values = Values(*encode(measure))
+        values = ExtractedValues(*encode(measure))
         texts = Texts(values.codes, values.distinct)
         found = None if task.measure_type == "text" else numbers(values)
         return Batch(groups.numbers, groups.size, found, None, texts)

@@ -102,7 +102,7 @@ def outdated(settings: Settings) -> bool:
     return path.read_text() != _begins_with(listener.read(settings.home), prepare_database_tls(settings))
 
 
-def _begins_with(hosts: listener.Listener | None, shown: Files | None) -> str:
+def _begins_with(hosts: listener.DatabaseListener | None, shown: Files | None) -> str:
     return repr((hosts, shown and hashlib.sha256(shown[0]).hexdigest()))
 
 

@@ -21,9 +21,9 @@ from sluice.tasks.period import UTC
 from sluice.tasks.problem import Problem, explain
 from sluice.tasks.spec import Condition, Dimension, TaskSpec
 from sluice.tasks.sql.conditions import Conditions
-from sluice.tasks.sql.metrics import Asked, Metrics
-from sluice.tasks.sql.statement import TOO_DEEP, SqlRefused, Statement
-from sluice.tasks.sql.values import Values, unparen
+from sluice.tasks.sql.metrics import MetricReader, MetricRequest
+from sluice.tasks.sql.statement import TOO_DEEP, SelectStatement, SqlRefused
+from sluice.tasks.sql.values import ValueCompiler, unparen
 from sluice.tasks.topic import LINE, TopicSpec
 
 _PERIOD = "period"
@@ -46,20 +46,20 @@ def compile_sql(
     and why.
     """
     try:
-        return _Compiler(Statement(text), timezone, topic).task(name)
+        return _Compiler(SelectStatement(text), timezone, topic).task(name)
     except RecursionError:
         raise SqlRefused("the text", 0, text, TOO_DEEP) from None
 
 
 class _Compiler:
-    def __init__(self, statement: Statement, timezone: str | None, topic: TopicSpec | None) -> None:
+    def __init__(self, statement: SelectStatement, timezone: str | None, topic: TopicSpec | None) -> None:
         self._statement, self._timezone = statement, timezone
         self._select = statement.select
         statement.only(self._select, "expressions", "from_", "where", "group")
         self._topic = self._from()
         spec = topic if topic is not None and topic.name == self._topic else None
-        self._values = Values(statement, self._topic, spec)
-        self._metrics = Metrics(statement, self._values)
+        self._values = ValueCompiler(statement, self._topic, spec)
+        self._metrics = MetricReader(statement, self._values)
 
     def task(self, name: str) -> TaskSpec:
         dimensions, metrics, periods = self._selected()
@@ -107,7 +107,7 @@ class _Compiler:
         where = self._select.args.get("where")
         return tuple(Conditions(self._statement, self._values).of(where.this)) if where else ()
 
-    def _selected(self) -> tuple[list[Dimension], list[Asked], list[exp.Expression]]:
+    def _selected(self) -> tuple[list[Dimension], list[MetricRequest], list[exp.Expression]]:
         dimensions, metrics, periods = [], [], []
         for item in self._select.expressions:
             node, alias = (item.this, item.alias) if isinstance(item, exp.Alias) else (item, "")

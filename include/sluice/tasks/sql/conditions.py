@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from sluice.tasks.extract import Extract, Filter
 from sluice.tasks.spec import Condition
-from sluice.tasks.sql.statement import SqlRefused, Statement
-from sluice.tasks.sql.values import Values, unparen
+from sluice.tasks.sql.statement import SelectStatement, SqlRefused
+from sluice.tasks.sql.values import ValueCompiler, unparen
 
 _META = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _ONE_COLUMN = (
@@ -27,7 +27,7 @@ _REGEXP_LIKE = ("regexp_like", "rlike", "regexp")
 class Conditions:
     """Compiles the WHERE of one statement."""
 
-    def __init__(self, statement: Statement, values: Values) -> None:
+    def __init__(self, statement: SelectStatement, values: ValueCompiler) -> None:
         self._statement, self._values = statement, values
 
     def of(self, node: exp.Expression, negated: bool = False) -> list[Condition]:

@@ -10,8 +10,8 @@ from sqlglot import exp
 from sluice.metrics import UnknownMetric, metric
 from sluice.tasks.extract import Extract
 from sluice.tasks.spec import Measure
-from sluice.tasks.sql.statement import Statement
-from sluice.tasks.sql.values import FORMS, Values
+from sluice.tasks.sql.statement import SelectStatement
+from sluice.tasks.sql.values import FORMS, ValueCompiler
 
 _NAMES = {"stddev_pop": "stddev"}
 _COUNT = "ask count(*) for the lines, missing(x) for those without a measure"
@@ -19,7 +19,7 @@ _NO_METRICS = ("split_part", "regexp_extract", "cast", "try_cast")
 
 
 @dataclass(frozen=True)
-class Asked:
+class MetricRequest:
     """One metric that SELECT asks for."""
 
     name: str
@@ -27,13 +27,13 @@ class Asked:
     node: exp.Expression
 
 
-class Metrics:
+class MetricReader:
     """Reads the metrics of one statement."""
 
-    def __init__(self, statement: Statement, values: Values) -> None:
+    def __init__(self, statement: SelectStatement, values: ValueCompiler) -> None:
         self._statement, self._values = statement, values
 
-    def of(self, node: exp.Expression) -> Asked | None:
+    def of(self, node: exp.Expression) -> MetricRequest | None:
         """The metric that a selected expression asks for; None if it is not a metric."""
         statement = self._statement
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):  # p99.9(x)
@@ -54,7 +54,7 @@ class Metrics:
         self._known(name, node)
         if len(arguments) != 1:
             raise statement.refused(call.name, f"it takes one column: {name}(bytes)", node)
-        return Asked(name, arguments[0], node)
+        return MetricRequest(name, arguments[0], node)
 
     def _known(self, name: str, node: exp.Expression) -> None:
         try:
@@ -64,20 +64,20 @@ class Metrics:
                 self._statement.written(node), f"{error}; a column is {FORMS}", node
             ) from None
 
-    def _count(self, node: exp.Expression, arguments: list[exp.Expression]) -> Asked:
+    def _count(self, node: exp.Expression, arguments: list[exp.Expression]) -> MetricRequest:
         if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             self._statement.only(arguments[0])
-            return Asked("count", None, node)
+            return MetricRequest("count", None, node)
         if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
             distinct = arguments[0]
             self._statement.only(distinct, "expressions")
             if len(distinct.expressions) == 1:
                 self._known("unique", node)
-                return Asked("unique", distinct.expressions[0], node)
+                return MetricRequest("unique", distinct.expressions[0], node)
             raise self._statement.refused("DISTINCT", "of one column: make a task of each", distinct)
         raise self._statement.refused(self._statement.written(node), _COUNT, node)
 
-    def _parametric(self, name: str, node: exp.Expression, arguments: list[exp.Expression]) -> Asked:
+    def _parametric(self, name: str, node: exp.Expression, arguments: list[exp.Expression]) -> MetricRequest:
         """percentile(x, 0.95) and topk(x, 10) as the metrics p95 and top10."""
         if len(arguments) != 2:  # noqa: PLR2004
             example = "percentile(bytes, 0.95)" if name == "percentile" else "topk(path, 10)"
@@ -93,9 +93,9 @@ class Metrics:
         else:
             asked = f"top{parameter}"
         self._known(asked, node)
-        return Asked(asked, arguments[0], node)
+        return MetricRequest(asked, arguments[0], node)
 
-    def measure(self, metrics: list[Asked]) -> Measure | None:
+    def measure(self, metrics: list[MetricRequest]) -> Measure | None:
         """The one measure of all metrics; None if they need none."""
         found: Extract | None = None
         kinds = {}

@@ -50,7 +50,7 @@ class _Dialect(Dialect):
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
 
 
-class Statement:
+class SelectStatement:
     """The text of one SELECT, its tokens and its tree. Raises `SqlRefused` for other texts."""
 
     def __init__(self, text: str) -> None:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from sluice.tasks.extract import Extract
 from sluice.tasks.sql.reasons import REASONS
-from sluice.tasks.sql.statement import Statement
+from sluice.tasks.sql.statement import SelectStatement
 from sluice.tasks.topic import LINE, TopicSpec
 
 WHOLE_LINE = {"regex": "(?s)^.*$", "group": 0}
@@ -17,10 +17,10 @@ _DECIMAL = re.compile(r"(?=.{1,21}$)([0-9]+\.?[0-9]*|\.[0-9]+)")
 FORMS = "a field, split_part(line, ' ', 9) or regexp_extract(x, 'pattern', 1)"
 
 
-class Values:
+class ValueCompiler:
     """Compiles column expressions of one statement that reads `topic`."""
 
-    def __init__(self, statement: Statement, topic: str, spec: TopicSpec | None) -> None:
+    def __init__(self, statement: SelectStatement, topic: str, spec: TopicSpec | None) -> None:
         self._statement, self._topic, self._spec = statement, topic, spec
 
     def extract(self, node: exp.Expression) -> Extract:

@@ -21,9 +21,9 @@ from sluice_lab.processes import LaboratoryFailed  # noqa: E402
 
 
 def main(folder: str, runs: str, *how: str) -> None:
-    plan = experiments.Plan(int(runs), QUICK if "quick" in how else TIMES)
+    plan = experiments.LivePlan(int(runs), QUICK if "quick" in how else TIMES)
     try:
-        experiments.measure(plan, experiments.Runs(Path(folder)), say)
+        experiments.measure(plan, experiments.LiveRuns(Path(folder)), say)
     except (LaboratoryFailed, AgentError, MetricsUnreachable, KafkaError, psutil.Error) as error:
         sys.exit(f"sluice: {error}: the runs that are over are kept; run the command again to go on")
 

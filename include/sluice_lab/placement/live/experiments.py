@@ -12,9 +12,9 @@ from pathlib import Path
 
 from sluice_lab import runs
 from sluice_lab.placement.live import measures
-from sluice_lab.placement.live.run import Laboratory, Log
-from sluice_lab.placement.live.scenarios import SCENARIOS, TIMES, Times
-from sluice_lab.runs import Kept, Key
+from sluice_lab.placement.live.run import LiveLaboratory, LiveRunLog
+from sluice_lab.placement.live.scenarios import SCENARIOS, TIMES, LiveTimes
+from sluice_lab.runs import KeptRuns, RunKey
 from sluice_lab.trials import Row
 
 #: In the order in which they are written.
@@ -27,29 +27,29 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class LivePlan:
     """What is measured. runs: of each scenario."""
 
     runs: int
-    times: Times = TIMES
+    times: LiveTimes = TIMES
 
-    def order(self) -> list[Key]:
+    def order(self) -> list[RunKey]:
         """Every run: scenarios take turns, and each round begins with another one."""
         every = list(SCENARIOS.values())
         return [
-            Key(each.name, each.start, number)
+            RunKey(each.name, each.start, number)
             for number in range(self.runs)
             for each in [*every[number % len(every) :], *every[: number % len(every)]]
         ]
 
 
-class Runs(Kept):
+class LiveRuns(KeptRuns):
     """The kept runs of a folder. One that lost a line, or whose moves were not seen, is measured again."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, FILES)
 
-    def add(self, log: Log, key: Key) -> None:
+    def add(self, log: LiveRunLog, key: RunKey) -> None:
         """Keep a run, in place of an earlier one of the same key."""
         fresh: dict[str, list[Row]] = {
             "live_samples": list(measures.samples(log, key.run)),
@@ -64,12 +64,12 @@ def load(folder: Path) -> dict[str, list[Row]]:
     return runs.load(folder, FILES)
 
 
-def missing(plan: Plan, kept: Runs) -> list[Key]:
+def missing(plan: LivePlan, kept: LiveRuns) -> list[RunKey]:
     """The plan's runs that are not kept yet."""
     return [key for key in plan.order() if key not in kept.done]
 
 
-def minutes(keys: Sequence[Key], times: Times) -> float:
+def minutes(keys: Sequence[RunKey], times: LiveTimes) -> float:
     """About how long these runs take."""
     seconds = _START_SECONDS if keys else 0.0
     for key in keys:
@@ -78,7 +78,7 @@ def minutes(keys: Sequence[Key], times: Times) -> float:
     return seconds / 60
 
 
-def measure(plan: Plan, kept: Runs, say: Say) -> None:
+def measure(plan: LivePlan, kept: LiveRuns, say: Say) -> None:
     """Run what of the plan is not kept yet, and keep each run as soon as it is over."""
     keys = missing(plan, kept)
     for number, (key, log) in enumerate(live(keys, plan.times), 1):
@@ -86,13 +86,13 @@ def measure(plan: Plan, kept: Runs, say: Say) -> None:
         say(f"{number} of {len(keys)}: {key.scenario}, run {key.run + 1}: {log.account.lost} lines lost")
 
 
-def live(keys: Sequence[Key], times: Times) -> Iterator[tuple[Key, Log]]:
+def live(keys: Sequence[RunKey], times: LiveTimes) -> Iterator[tuple[RunKey, LiveRunLog]]:
     """Do these runs, on a bed of their own."""
     from sluice_lab.placement.live.bed import Bed
 
     if not keys:
         return
     with tempfile.TemporaryDirectory(prefix="sluice-lab-") as home, Bed(Path(home)) as bed:
-        laboratory = Laboratory(bed)
+        laboratory = LiveLaboratory(bed)
         for key in keys:
             yield key, laboratory.run(SCENARIOS[key.scenario], times)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice_lab.placement.live.arrivals import NEVER
-from sluice_lab.placement.live.run import Log
+from sluice_lab.placement.live.run import LiveRunLog
 from sluice_lab.placement.live.scenarios import front_end
 from sluice_lab.trials import Row
 
@@ -18,7 +18,7 @@ _AROUND_MS = 2_000
 Column = NDArray[np.int64]
 
 
-class Phase(NamedTuple):
+class LivePhase(NamedTuple):
     """A phase of a run, in seconds since the epoch."""
 
     name: str
@@ -26,15 +26,15 @@ class Phase(NamedTuple):
     end: float
 
 
-def phases(log: Log) -> list[Phase]:
+def phases(log: LiveRunLog) -> list[LivePhase]:
     return [
-        Phase("before", log.began, log.joined),
-        Phase("during", log.joined, log.settled),
-        Phase("after", log.settled, log.ended),
+        LivePhase("before", log.began, log.joined),
+        LivePhase("during", log.joined, log.settled),
+        LivePhase("after", log.settled, log.ended),
     ]
 
 
-def rows(log: Log, number: int) -> Iterator[Row]:
+def rows(log: LiveRunLog, number: int) -> Iterator[Row]:
     """A row for each phase. number: of the run.
 
     rate, written: lines a second that came and that were written; p50, p99, worst: milliseconds from a line
@@ -71,7 +71,7 @@ def rows(log: Log, number: int) -> Iterator[Row]:
         yield row
 
 
-def moves(log: Log, number: int) -> Iterator[Row]:
+def moves(log: LiveRunLog, number: int) -> Iterator[Row]:
     """A row for each move. at: seconds since the hosts joined; seconds: until the agent was ready.
 
     pause: between the last block at the old host and the first at the new one, from out_at on. stood: the
@@ -92,12 +92,12 @@ def moves(log: Log, number: int) -> Iterator[Row]:
         yield row
 
 
-def samples(log: Log, number: int) -> Iterator[Row]:
+def samples(log: LiveRunLog, number: int) -> Iterator[Row]:
     """A row for each second. at: since the hosts joined; the rest as in `rows`."""
     written, first = _all(log)
     known = first != NEVER
     for at in range(int(log.began - log.joined), int(log.ended - log.joined)):
-        second = Phase("", log.joined + at, log.joined + at + 1)
+        second = LivePhase("", log.joined + at, log.joined + at + 1)
         late = (first - written)[_within(written, second) & known]
         yield {
             **_labels(log, number),
@@ -109,11 +109,11 @@ def samples(log: Log, number: int) -> Iterator[Row]:
         }
 
 
-def _labels(log: Log, number: int) -> Mapping[str, str | int]:
+def _labels(log: LiveRunLog, number: int) -> Mapping[str, str | int]:
     return {"scenario": log.scenario.name, "strategy": log.scenario.start, "run": number}
 
 
-def _all(log: Log) -> tuple[Column, Column]:
+def _all(log: LiveRunLog) -> tuple[Column, Column]:
     """When each line of all front-ends was written, and when it came first, in milliseconds."""
     names = list(log.written)
     return (
@@ -122,7 +122,7 @@ def _all(log: Log) -> tuple[Column, Column]:
     )
 
 
-def _within(times: Column, phase: Phase) -> NDArray[np.bool_]:
+def _within(times: Column, phase: LivePhase) -> NDArray[np.bool_]:
     found: NDArray[np.bool_] = (times >= phase.begin * 1e3) & (times < phase.end * 1e3)
     return found
 
@@ -131,7 +131,7 @@ def _quantile(values: Column, part: float) -> float:
     return float(np.quantile(values, part)) if len(values) else 0.0
 
 
-def _stood(log: Log, unit: str, begin: float, end: float) -> float:
+def _stood(log: LiveRunLog, unit: str, begin: float, end: float) -> float:
     times = np.sort(log.account.files[front_end(unit)].first)
     around = times[(times >= begin * 1e3 - _AROUND_MS) & (times <= end * 1e3 + _AROUND_MS)]
     return float(np.diff(around).max()) / 1e3 if len(around) > 1 else end - begin

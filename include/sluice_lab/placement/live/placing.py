@@ -22,7 +22,7 @@ from sluice.units.agents import Collectors
 from sluice.units.catalogue import KINDS
 from sluice.units.kinds import Kind
 from sluice.units.proposals import propose
-from sluice.units.watch import Watch
+from sluice.units.watch import UnitWatch
 from sluice_lab.placement.live import watching
 from sluice_lab.placement.live.watching import Taken
 from sluice_lab.processes import LaboratoryFailed
@@ -50,13 +50,13 @@ class Timed(Collectors):
     """Collectors, moved as ever; of each move is noted when it was, and how long the unit took nothing."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[str, str, str, float, float, watching.Watch]] = []
+        self._found: list[tuple[str, str, str, float, float, watching.MoveObserver]] = []
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         there, name = hosts.load(settings), unit.partition(":")[2]
         agent = deploy.agent(settings, name)
         addresses = there[agent.runs_on].address, there[host].address
-        watch, began = watching.Watch(agent.metrics_port, *addresses), time.time()
+        watch, began = watching.MoveObserver(agent.metrics_port, *addresses), time.time()
         super().move(settings, unit, host, log)
         if agent.runs_on != host:
             self._found.append((name, agent.runs_on, host, began, time.time(), watch))
@@ -83,7 +83,7 @@ class Placing:
         self._thread = threading.Thread(target=self._run, name="placement")
 
     def __enter__(self) -> Placing:
-        self._watch = Watch(self._settings, self._database, self._kinds)
+        self._watch = UnitWatch(self._settings, self._database, self._kinds)
         self._thread.start()
         return self
 

@@ -19,15 +19,15 @@ from sluice_lab.placement.live import arrivals, scenarios
 from sluice_lab.placement.live.arrivals import Account
 from sluice_lab.placement.live.bed import TOPIC, Bed, say
 from sluice_lab.placement.live.placing import Moved, Placing, Timed, prepare, with_timed
-from sluice_lab.placement.live.scenarios import Scenario, Times
+from sluice_lab.placement.live.scenarios import LiveScenario, LiveTimes
+from sluice_lab.placement.live.writing import LineWriter
 from sluice_lab.placement.live.writing import Times as Written
-from sluice_lab.placement.live.writing import Writer
 
 _FIRST_DAY = date(2016, 1, 1)
 
 
 @dataclass
-class Log:
+class LiveRunLog:
     """Everything that a run said. Times are seconds since the epoch.
 
     began, joined, settled, ended: of the phases before, during and after the moves. slots: the units'
@@ -36,7 +36,7 @@ class Log:
     programs used in the phase before the moves.
     """
 
-    scenario: Scenario
+    scenario: LiveScenario
     began: float = 0.0
     joined: float = 0.0
     settled: float = 0.0
@@ -51,15 +51,15 @@ class Log:
     account: Account = field(default_factory=lambda: Account({}))
 
 
-class Laboratory:
+class LiveLaboratory:
     """A bed, ready for one run after another."""
 
     def __init__(self, bed: Bed) -> None:
         self._bed, self._runs = bed, 0
 
-    def run(self, scenario: Scenario, times: Times) -> Log:
+    def run(self, scenario: LiveScenario, times: LiveTimes) -> LiveRunLog:
         """The scenario, with log files of its own."""
-        bed, log = self._bed, Log(scenario)
+        bed, log = self._bed, LiveRunLog(scenario)
         day = str(_FIRST_DAY + timedelta(days=self._runs))
         self._runs += 1
         first = scenarios.hosts()[: scenario.first]
@@ -69,7 +69,7 @@ class Laboratory:
         bed.list_hosts(first)
         files = {name: bed.log_file(name, day) for name in self._front_ends()}
         begin = arrivals.ends(bed.settings, TOPIC)
-        with Writer(files, self._rates(scenario)) as writer:
+        with LineWriter(files, self._rates(scenario)) as writer:
             time.sleep(times.settle)
             if scenario.uneven:
                 self._warm(times)
@@ -90,19 +90,19 @@ class Laboratory:
         log.account = arrivals.account(bed.settings, begin, day, log.written)
         return log
 
-    def _place(self, scenario: Scenario, first: Sequence[str]) -> None:
+    def _place(self, scenario: LiveScenario, first: Sequence[str]) -> None:
         bed = self._bed
         bed.list_hosts(scenarios.hosts())  # units may still be on hosts that are to leave
         wanted = PLACERS[scenario.start](bed.cluster(first).having({}))
         bed.place(wanted)
 
-    def _warm(self, times: Times) -> None:
+    def _warm(self, times: LiveTimes) -> None:
         """Wait until no unit's process is young."""
         for unit in scenarios.units():
             age = time.time() - psutil.Process(self._bed.pid(unit)).create_time()
             time.sleep(max(0.0, times.warm - age))
 
-    def _measure(self, log: Log, times: Times) -> None:
+    def _measure(self, log: LiveRunLog, times: LiveTimes) -> None:
         """Let a phase pass; what each unit used, and how uneven that leaves the hosts."""
         pids = {unit: self._bed.pid(unit) for unit in scenarios.units()}
         began, used = time.monotonic(), _used(pids)
@@ -129,7 +129,7 @@ class Laboratory:
     def _front_ends(self) -> list[str]:
         return [scenarios.front_end(unit) for unit in scenarios.units()]
 
-    def _rates(self, scenario: Scenario) -> Mapping[str, float]:
+    def _rates(self, scenario: LiveScenario) -> Mapping[str, float]:
         if not scenario.uneven:
             return dict.fromkeys(self._front_ends(), scenarios.RATE)
         quiet = dict.fromkeys(self._front_ends(), scenarios.QUIET)

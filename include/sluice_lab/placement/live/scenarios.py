@@ -28,7 +28,7 @@ HEAP = "64m"
 
 
 @dataclass(frozen=True)
-class Scenario:
+class LiveScenario:
     """One thing that is tried.
 
     start: the scheduler that places the units. first: the number of hosts it places them on; the others
@@ -45,15 +45,17 @@ class Scenario:
 SCENARIOS = {
     each.name: each
     for each in (
-        Scenario("low", "slot-usage-low-first (4/3/3), then hosts 4 and 5 join", "paper"),
-        Scenario("default", "Storm 0.8's default (5/4/1), then hosts 4 and 5 join", "storm-0.8"),
-        Scenario("uneven", "two units a host; one gets far more lines than the others", "paper", HOSTS, True),
+        LiveScenario("low", "slot-usage-low-first (4/3/3), then hosts 4 and 5 join", "paper"),
+        LiveScenario("default", "Storm 0.8's default (5/4/1), then hosts 4 and 5 join", "storm-0.8"),
+        LiveScenario(
+            "uneven", "two units a host; one gets far more lines than the others", "paper", HOSTS, True
+        ),
     )
 }
 
 
 @dataclass(frozen=True)
-class Times:
+class LiveTimes:
     """How long a run stays in each phase, in seconds.
 
     settle: after lines begin to come, before anything is measured. phase: before the first move, and after
@@ -66,9 +68,9 @@ class Times:
     warm: float = 30.0
 
 
-TIMES = Times()
+TIMES = LiveTimes()
 #: Only to see that all works.
-QUICK = Times(settle=3.0, phase=5.0, warm=5.0)
+QUICK = LiveTimes(settle=3.0, phase=5.0, warm=5.0)
 
 
 def units() -> list[str]:
@@ -96,7 +98,7 @@ def unmoved(row: Row) -> float:
     return load_spread(cluster(hosts(), placed, loads), placed)
 
 
-def placement(scenario: Scenario) -> Placement:
+def placement(scenario: LiveScenario) -> Placement:
     """The settings of the DAG `placement`.
 
     Hosts are equally fast, because they are one machine. Units would rather be anywhere than on `local`,

@@ -13,7 +13,7 @@ from sluice_lab.placement.live import scenarios
 from sluice_lab.placement.live.scenarios import SCENARIOS, TIMES, unmoved
 from sluice_lab.plots import Plot
 from sluice_lab.runs import how_many
-from sluice_lab.tables import Cell, Measured, Table, selected
+from sluice_lab.tables import Cell, Measured, TextTable, selected
 from sluice_lab.trials import Row
 
 #: The scenario and the run that the plots show.
@@ -98,7 +98,7 @@ def _phases(rows: Sequence[Row]) -> str:
         ]
         for name in _PHASES
     ]
-    return Table(["", "slots in use", *figures.values()], cells).markdown()
+    return TextTable(["", "slots in use", *figures.values()], cells).markdown()
 
 
 def _slots(rows: Sequence[Row]) -> str:
@@ -122,7 +122,7 @@ def _moves(moves: Sequence[Row]) -> str:
     columns = [
         "start", "moves", "a move, s", "pause p50, s", "pause p99, s", "no line p50, s", "no line, worst, s",
     ]  # fmt: skip
-    return Table(columns, cells).markdown()
+    return TextTable(columns, cells).markdown()
 
 
 def _uneven(rows: Sequence[Row]) -> str:
@@ -146,4 +146,4 @@ def _uneven(rows: Sequence[Row]) -> str:
         "", "moves", "slots in use", "load, max / mean - 1", "with the later loads", "load of the busy unit",
         "of any unit",
     ]  # fmt: skip
-    return Table(columns, cells).markdown()
+    return TextTable(columns, cells).markdown()

@@ -28,7 +28,7 @@ class Taken:
         return None if self.last is None or self.first is None else self.first - self.last
 
 
-class Watch:
+class MoveObserver:
     """Looks at a unit from before it moves until it takes blocks at its new host, in a thread."""
 
     def __init__(self, port: int, old: str, new: str) -> None:

@@ -32,7 +32,7 @@ class _File:
     lines: int = 0
 
 
-class Writer:
+class LineWriter:
     """Writes lines of equal length, as a context: it begins on entry and ends on exit."""
 
     def __init__(self, files: Mapping[str, Path], rates: Mapping[str, float]) -> None:
@@ -47,7 +47,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="front-ends")
         self._problem: BaseException | None = None
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> LineWriter:
         self._thread.start()
         return self
 
