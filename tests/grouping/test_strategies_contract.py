@@ -161,7 +161,7 @@ def test_a_loop_that_one_process_compiled_is_not_compiled_again_by_another() -> 
     strategy("key").router(WorkerCluster.alike(3)).route(np.arange(9, dtype=np.uint64))
     code = (
         "import numpy as np; from sluice.grouping import key, base\n"
-        "key.Key().router(base.Cluster.alike(3)).route(np.arange(9, dtype=np.uint64))\n"
+        "key.Key().router(base.WorkerCluster.alike(3)).route(np.arange(9, dtype=np.uint64))\n"
         "print(sum(key._route.stats.cache_hits.values()), sum(key._route.stats.cache_misses.values()))"
     )
     assert python(code) == "1 0"

@@ -185,7 +185,7 @@ import asyncio, sys, uvicorn
 sys.path += ["plugins"]
 from sluice_airflow.api.events import Listening
 from sluice_airflow.api import hub as hubs
-from sluice_airflow.api.told import Listener
+from sluice_airflow.api.told import EventListener
 from tests.plugins.test_told import look
 
 hubs.HEARTBEAT_SECONDS = 3600.0  # so it is the poll that ends the events
@@ -196,7 +196,7 @@ async def lasts():
 
 async def app(scope, receive, send):
     if scope["type"] == "http":
-        await Listening(hub, Listener(None, {}), lasts)(scope, receive, send)
+        await Listening(hub, EventListener(None, {}), lasts)(scope, receive, send)
 
 uvicorn.run(app, port=int(sys.argv[1]), log_level="critical", lifespan="off")
 """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from sluice.results.asked import BadMoment, BadText, WrittenQuery, moment, query
-from sluice.results.query import Order, Query, TopSeries, Where
+from sluice.results.query import Order, Query, Top, Where
 
 
 def asked_for(**options: Any) -> Query:
@@ -32,13 +32,13 @@ def test_texts_make_a_query() -> None:
         Where(dimension="path", pattern=r"\.png$"),
     )
     assert (asked.top, asked.dimensions, asked.period) == (
-        TopSeries(n=10, metric="sum"),
+        Top(n=10, metric="sum"),
         ("client", "path"),
         "1d",
     )
     assert asked.order == (Order(column="sum", descending=True), Order(column="period"))
     plain, total = asked_for(top="3"), asked_for(rollup=["total,all"])
-    assert (plain.top, plain.dimensions, plain.period) == (TopSeries(n=3, metric="count"), None, None)
+    assert (plain.top, plain.dimensions, plain.period) == (Top(n=3, metric="count"), None, None)
     assert (total.dimensions, total.period) == ((), "all")
 
 

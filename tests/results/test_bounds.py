@@ -37,7 +37,7 @@ def test_a_worker_of_the_sql_endpoint_keeps_64_mib(monkeypatch: pytest.MonkeyPat
 
         return made
 
-    for name in ("FinalBlocks", "OpenPeriods", "Values", "Answers"):
+    for name in ("FinalBlocks", "OpenPeriods", "StateColumns", "Answers"):
         monkeypatch.setattr(layers, name, noting(name))
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
     source._layers.cache_clear()
@@ -47,7 +47,7 @@ def test_a_worker_of_the_sql_endpoint_keeps_64_mib(monkeypatch: pytest.MonkeyPat
     assert given == {
         "FinalBlocks": wanted.blocks,
         "OpenPeriods": wanted.groups,
-        "Values": wanted.values,
+        "StateColumns": wanted.values,
         "Answers": wanted.answers,
     }
     assert sum(given.values()) <= 64 << 20

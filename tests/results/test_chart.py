@@ -11,7 +11,7 @@ from hypothesis import given
 
 from sluice.results import chart as charts
 from sluice.results.chart import Chart, chart
-from sluice.results.query import TopSeries
+from sluice.results.query import Top
 from sluice.results.reader import read
 from sluice.results.rows import STATES
 from tests.results.stored import DAY, Stored
@@ -47,7 +47,7 @@ def test_each_row_is_at_its_series_and_time_and_nothing_else_is_there(
     given_lines: list[Given], final: frozenset[int]
 ) -> None:
     layers = stored(task(METRICS), given_lines, final)
-    for fields in ({}, {"dimensions": ("path",)}, {"top": TopSeries(n=2, metric="count")}):
+    for fields in ({}, {"dimensions": ("path",)}, {"top": Top(n=2, metric="count")}):
         made, rows = drawn(layers, **fields)
         dimensions = [name for name in ("client", "path") if name in (rows[0] if rows else {})]
         wanted = {
@@ -74,7 +74,7 @@ def test_a_gap_has_a_time_without_values_and_without_a_state() -> None:
 def test_the_largest_series_comes_first_and_that_of_all_others_last() -> None:
     lines = [(0, 0, path, 1) for path in (0, 1, 1, 2, 2, 2, 3, 3, 3, 3)] * 2
     layers = stored(task(METRICS), lines)
-    made, _ = drawn(layers, dimensions=("path",), top=TopSeries(n=2, metric="count"))
+    made, _ = drawn(layers, dimensions=("path",), top=Top(n=2, metric="count"))
     assert [series.values["count"].tolist() for series in made.series] == [[8.0], [6.0], [6.0]]
     assert made.series[-1].names == (None,)
 

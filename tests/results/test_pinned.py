@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.results.pinned import Pinned
-from sluice.results.query import BadQuery, Query, TopSeries, Where
+from sluice.results.query import BadQuery, Query, Top, Where
 from sluice.results.reader import read
 from tests.examples import examples
 from tests.results.stored import DAY, Stored
@@ -36,7 +36,7 @@ QUERIES = [
     {"where": (Where(dimension="client", values=("c0",)),)},
     {"where": (Where(dimension="client", prefix="c0"),)},
     {"metrics": ("count",)},
-    {"top": TopSeries(n=1, metric="count")},
+    {"top": Top(n=1, metric="count")},
     {"dimensions": ("client",)},
     {"period": "1d"},
     {"limit": 3},

@@ -21,7 +21,7 @@ from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.results import results
 from sluice.results import shape
-from sluice.results.query import BadQuery, Order, Query, TopSeries, Where
+from sluice.results.query import BadQuery, Order, Query, Top, Where
 from sluice.results.reader import ResultsAnswer, read
 from sluice.state.series import in_order, series_schema
 from sluice.tasks.spec import ActiveTask
@@ -220,7 +220,7 @@ def test_top_series_and_the_others_add_up_to_the_total(
     given: list[Given], final: frozenset[int], n: int, period: str | None
 ) -> None:
     layers = stored(task(), given, final)
-    rows = ask(layers, dimensions=["client"], top=TopSeries(n=n, metric="count"), period=period)
+    rows = ask(layers, dimensions=["client"], top=Top(n=n, metric="count"), period=period)
     totals: defaultdict[str, int] = defaultdict(int)
     by_client: defaultdict[str, int] = defaultdict(int)
     for row in ask(layers, dimensions=["client"], period=period):
@@ -337,9 +337,9 @@ def test_only_the_blocks_of_the_time_asked_for_are_read() -> None:
         ({"metrics": ["p99"]}, "metrics: .* has no 'p99'"),
         ({"dimensions": ["host"]}, "dimensions: .* has no 'host'"),
         ({"order": [Order(column="path")], "dimensions": ["client"]}, "order: .* has no 'path'"),
-        ({"top": TopSeries(n=1, metric="p99")}, "top: .* has no 'p99'"),
-        ({"top": TopSeries(n=1, metric="top3")}, "top: 'top3' is a list"),
-        ({"top": TopSeries(n=1, metric="count"), "dimensions": []}, "keep a dimension"),
+        ({"top": Top(n=1, metric="p99")}, "top: .* has no 'p99'"),
+        ({"top": Top(n=1, metric="top3")}, "top: 'top3' is a list"),
+        ({"top": Top(n=1, metric="count"), "dimensions": []}, "keep a dimension"),
         ({"period": "90m"}, "period: '90m' is no multiple of .*'1h'"),
     ],
 )
@@ -358,7 +358,7 @@ def test_a_query_that_the_task_cannot_answer_names_the_field_and_the_remedy(
         (lambda: Where(dimension="path"), "exactly one of"),
         (lambda: query(since=2, until=1), "swap them"),
         (lambda: query(period="1 hour"), "is no period"),
-        (lambda: TopSeries(n=0, metric="count"), "greater than or equal to 1"),
+        (lambda: Top(n=0, metric="count"), "greater than or equal to 1"),
     ],
 )
 def test_a_query_that_no_task_can_answer_is_refused(make: Callable[[], object], message: str) -> None:
@@ -370,7 +370,7 @@ def test_what_would_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(shape, "MOST_ROWS", 3)
     layers = stored(task(), [(hour, 0, 0, 1) for hour in range(5)])
     with pytest.raises(shape.TooManyRows, match="a top list reads more than 3 rows"):
-        ask(layers, top=TopSeries(n=1, metric="count"))
+        ask(layers, top=Top(n=1, metric="count"))
 
 
 def a_million() -> Stored:

@@ -107,9 +107,9 @@ def test_contradictory_conditions_read_nothing(layers: Stored) -> None:
 
 SHOW = """
 import sys
-from sluice.sql.source import Results
+from sluice.sql.source import ResultsSource
 import pyspark_sluice
-print(pyspark_sluice.DefaultSource is Results, "sluice.results.reader" in sys.modules)
+print(pyspark_sluice.DefaultSource is ResultsSource, "sluice.results.reader" in sys.modules)
 """
 
 

@@ -106,14 +106,14 @@ def test_a_snappy_block_that_claims_four_gibibytes_is_not_given_them() -> None:
 
 BOMBS = """
     import resource, sys
-    from sluice.transmission.unpacking import TooLarge, unpack
+    from sluice.transmission.unpacking import UnpackedTooLarge, unpack
     from tests.transmission.batches import CODECS
     codec, limit = int(sys.argv[1]), 64 << 20
     bomb = sys.stdin.buffer.read()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         unpack(codec, bomb, limit)
-    except TooLarge:
+    except UnpackedTooLarge:
         print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
 """
 

@@ -18,7 +18,7 @@ from sluice.metrics.quantile import KLL, Quantile
 from sluice.metrics.stddev import Stddev
 from sluice.metrics.sum import Sum
 from sluice.metrics.team import Team, found, load
-from sluice.metrics.top import HEAVY, Top
+from sluice.metrics.top import HEAVY, TopK
 from sluice.metrics.unique import Unique
 
 #: The metrics with one fixed name. `metric` also knows the quantiles, top-k and the team's metrics.
@@ -29,7 +29,7 @@ _NAMED = "p50, p99.9 (any quantile between 0 and 100 with up to 3 decimals), top
 
 
 def _built_in(name: str) -> Metric | None:
-    return METRICS.get(name) or Quantile.named(name) or Top.named(name)
+    return METRICS.get(name) or Quantile.named(name) or TopK.named(name)
 
 
 class NotLoaded(RuntimeError):

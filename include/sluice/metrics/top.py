@@ -46,7 +46,7 @@ class Heavy(Accumulator):
 HEAVY = Heavy()
 
 
-class Top(Metric):
+class TopK(Metric):
     """The `k` most frequent measures with counts, the most frequent first, ties by text."""
 
     accumulators = (HEAVY,)
@@ -58,7 +58,7 @@ class Top(Metric):
         self.name, self._k = f"top{k}", k
 
     @classmethod
-    def named(cls, name: str) -> Top | None:
+    def named(cls, name: str) -> TopK | None:
         """The top-k of that name; None if no top-k has it."""
         found = NAME.fullmatch(name)
         return cls(int(found[1])) if found else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sluice.results.query import Order, Query, TopSeries, Where
+    from sluice.results.query import Order, Query, Top, Where
 
 _WHERE = re.compile(r"([a-z][a-z0-9_-]*)(\^=|~=|=)(.*)", re.DOTALL)
 _PERIOD = re.compile(r"[0-9]+[smhd]|all")
@@ -115,13 +115,13 @@ def _where(texts: Sequence[str]) -> tuple[Where, ...]:
     return (*(Where(dimension=name, values=tuple(own)) for name, own in values.items()), *found)
 
 
-def _top(text: str) -> TopSeries:
-    from sluice.results.query import TopSeries
+def _top(text: str) -> Top:
+    from sluice.results.query import Top
 
     match = _TOP.fullmatch(text)
     if match is None:
         raise BadText("top", f"{text!r}: write how many series, and by which metric: 10:count")
-    return TopSeries(n=int(match[1]), metric=match[2] or "count")
+    return Top(n=int(match[1]), metric=match[2] or "count")
 
 
 def _rollup(texts: Sequence[str]) -> tuple[str | None, tuple[str, ...] | None]:

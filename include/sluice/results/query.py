@@ -56,7 +56,7 @@ class Where(Model):
         return self
 
 
-class TopSeries(Model):
+class Top(Model):
     """The `n` series whose `metric` over the whole time is largest; all others become one series."""
 
     n: Annotated[int, Field(ge=1, le=MAX_TOP)]
@@ -84,7 +84,7 @@ class Query(Model):
     until: int | None = None
     where: Annotated[tuple[Where, ...], Field(strict=False, max_length=MAX_CONDITIONS)] = ()
     metrics: Annotated[tuple[Text, ...], Field(strict=False, min_length=1)] | None = None
-    top: TopSeries | None = None
+    top: Top | None = None
     dimensions: Annotated[tuple[Text, ...], Field(strict=False)] | None = None
     period: Text | None = None
     order: Annotated[tuple[Order, ...], Field(strict=False)] = ()
@@ -145,7 +145,7 @@ class Query(Model):
             )
 
 
-def _check_top(top: TopSeries, task: ActiveTask, kept: list[str]) -> None:
+def _check_top(top: Top, task: ActiveTask, kept: list[str]) -> None:
     if not kept:
         raise BadQuery(f"top: {task.spec.name} has one series here: keep a dimension, or leave out the top")
     if is_list(top.metric):

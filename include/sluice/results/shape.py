@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from sluice.engine.groups import code, group
 from sluice.metrics import metric
-from sluice.results.query import ALL, Query, TopSeries
+from sluice.results.query import ALL, Query, Top
 from sluice.runtime.arrays import Bools, Ints
 from sluice.state.series import START, dimension, merged, one, together
 from sluice.tasks.period import Period, parse_period
@@ -95,7 +95,7 @@ def _with_states(rows: pa.Table, begins: Ints, codes: Ints) -> ShapePart:
 
 
 def topped(
-    parts: Iterable[ShapePart], task: ActiveTask, keep: Sequence[int], top: TopSeries
+    parts: Iterable[ShapePart], task: ActiveTask, keep: Sequence[int], top: Top
 ) -> Iterator[ShapePart]:
     """The top series, and all others of each period as one, whose dimensions are null.
 
@@ -111,7 +111,7 @@ def topped(
     yield _with_states(merged(rows, task, keep, begins, rest), begins, codes)
 
 
-def _rest(rows: pa.Table, keep: Sequence[int], top: TopSeries) -> Bools:
+def _rest(rows: pa.Table, keep: Sequence[int], top: Top) -> Bools:
     """Which rows are of series that are not among the top ones over the whole time."""
     coded = [code(one(rows.column(dimension(number)))) for number in keep]
     groups = group([each for each, _ in coded], rows.num_rows)

@@ -12,7 +12,7 @@ from sluice.results.chart import drawable
 from sluice.results.layers import Layers
 from sluice.results.newest import newest_start
 from sluice.results.periods import ALWAYS
-from sluice.results.query import MAX_CONDITIONS, BadQuery, Query, TopSeries
+from sluice.results.query import MAX_CONDITIONS, BadQuery, Query, Top
 from sluice.tasks.period import BadPeriod, Period, parse_period
 from sluice.tasks.spec import ActiveTask
 
@@ -99,9 +99,7 @@ def asked(layers: Layers, chart: ChartIn) -> ChartQuery:
         "metrics": made.metrics or tuple(numbers[:1]),
         "dimensions": tuple(split),
         "period": period,
-        "top": TopSeries(n=chart.top, metric=chart.by or (made.metrics or tuple(numbers))[0])
-        if split
-        else None,
+        "top": Top(n=chart.top, metric=chart.by or (made.metrics or tuple(numbers))[0]) if split else None,
     }
     made = made.model_copy(update=changes)
     try:

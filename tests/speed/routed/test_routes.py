@@ -114,9 +114,9 @@ def test_one_source_has_one_router_for_all_of_a_batch() -> None:
 @pytest.mark.slow
 def test_strategies_work_from_a_zip_as_on_the_executors_of_a_cluster(tmp_path: Path) -> None:
     code = (
-        "import numpy as np, sluice.grouping.key as key; from sluice.grouping.base import Cluster; "
+        "import numpy as np, sluice.grouping.key as key; from sluice.grouping.base import WorkerCluster; "
         "assert '.zip' in key.__file__, key.__file__; "
-        "print(key.Key().router(Cluster.alike(3)).route(np.arange(9, dtype=np.uint64)).tolist())"
+        "print(key.Key().router(WorkerCluster.alike(3)).route(np.arange(9, dtype=np.uint64)).tolist())"
     )
     env = {**os.environ, "PYTHONPATH": str(package_zip(tmp_path)), "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
     found = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
@@ -129,8 +129,8 @@ def test_strategies_work_from_a_zip_as_on_the_executors_of_a_cluster(tmp_path: P
 def test_kernels_that_are_compiled_here_are_not_compiled_again_from_a_zip(tmp_path: Path) -> None:
     """Wherever the zip lies: each application has a folder of its own."""
     code = (
-        "import numpy as np, sluice.grouping.key as key; from sluice.grouping.base import Cluster; "
-        "print(key.Key().router(Cluster.alike(3)).route(np.arange(9, dtype=np.uint64)).tolist()); "
+        "import numpy as np, sluice.grouping.key as key; from sluice.grouping.base import WorkerCluster; "
+        "print(key.Key().router(WorkerCluster.alike(3)).route(np.arange(9, dtype=np.uint64)).tolist()); "
         "stats = key._route.stats; "
         "print(stats.cache_hits.total(), stats.cache_misses.total(), stats.cache_path)"
     )
