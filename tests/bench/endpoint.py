@@ -31,7 +31,7 @@ from sluice.tasks.store import TaskStore
 from tests.bench import stack
 from tests.bench.cpu import Cpu
 from tests.bench.outcome import Bar, Cell, Outcome, Table
-from tests.speed.speed_driver import until
+from tests.waiting import until
 
 NAME = "endpoint"
 FIRST_DAY = date(2015, 5, 17)
