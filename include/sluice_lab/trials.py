@@ -12,7 +12,7 @@ from sluice_lab.queueing import Arrivals, latency
 from sluice_lab.simulate import A_KEY, SimulatedRun, simulate
 from sluice_lab.streams import Stream
 
-#: A row of figures, by name: those of a setting, and those of a batch (`simulate.Batch`) or a latency.
+#: A row of figures, by name: those of a setting, and those of a batch (`SimulatedBatch`) or a latency.
 Row = dict[str, str | int | float]
 
 SOURCES = 5  # as in the experiments of Nasir et al. 2015

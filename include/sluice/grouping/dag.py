@@ -68,7 +68,7 @@ class Held(NamedTuple):
 class Greedy(NamedTuple):
     """What the assignment and the selection share.
 
-    sent: tuples to each worker. first: see `load.Load`.
+    sent: tuples to each worker. first: see `load.SourceLoad`.
     """
 
     sent: Ints

@@ -1,7 +1,7 @@
 """Large blocks take deltas: a batch that touches little of a block writes only what it adds to it.
 
 A delta is a column beside the block's: the partial aggregates of one batch. The block's contents are its
-newest committed base merged with all committed deltas after it (`epochs.Readable.current`). A *fold* reads
+newest committed base merged with all committed deltas after it (`CommittedColumns.current`). A *fold* reads
 them, merges them with its batch, and writes them as the next base. A delta is written without a read, so its
 writer does not know what is in the row. Why nothing is lost or counted twice all the same:
 

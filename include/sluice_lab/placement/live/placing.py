@@ -1,6 +1,6 @@
 """The DAG `placement` in the laboratory: the watch that its trigger runs, without Airflow.
 
-The trigger (`plugins/sluice_airflow/placement.py`) has a `sluice.units.watch.Watch` look on a beat, and does
+The trigger (`plugins/sluice_airflow/placement.py`) has a `units.watch.UnitWatch` look on a beat, and does
 nothing else. So does `Placing`. What is measured, planned and moved, and when, is the product's.
 """
 
