@@ -49,8 +49,11 @@ fast: $(INSTALLED) lint ## lint, types and the quick tests, which need no daemon
 	@$(BIN)/pytest -q -n auto --dist worksteal --hypothesis-profile quick \
 	  -m "not stack and not e2e and not slow and not containers"
 
-test: setup ## everything, against the real stack in an instance of its own (more than an hour on 2 cores)
+test: setup ## all tests but the long ones, against the real stack in an instance of its own (an hour on 2 cores)
 	@$(BIN)/python -m tests
+
+test-long: setup ## the tests of several hosts, of clusters, of the laboratory and of each page's look (half an hour)
+	@$(BIN)/python -m tests long
 
 test-containers: $(INSTALLED) ## the platform in containers, with podman as root (half an hour; not in make test)
 	@$(BIN)/python -m tests.containers.preflight
@@ -103,4 +106,4 @@ clean: ## delete the environment, the jars and every instance's data (stop them 
 	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
 	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo up down fast test test-containers attack bench bench-grouping lab lab-transmission lab-placement lint format lock audit advisories clean
+.PHONY: help setup demo up down fast test test-long test-containers attack bench bench-grouping lab lab-transmission lab-placement lint format lock audit advisories clean

@@ -1,4 +1,4 @@
-"""Run every test: ``python -m tests``, which is what ``make test`` runs.
+"""Run the tests: ``python -m tests``, which is what ``make test`` runs, or those marked `long`: ``... long``.
 
 The platform comes up while the code is linted and the browser is set up. Then the tests that use it run,
 several files at a time. The tests that kill parts of it follow, one after the other. Both mostly wait, so the
@@ -18,10 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sluice.stack import supervisord
 from tests.bring_up import instance_settings
@@ -29,10 +30,11 @@ from tests.marked import having
 
 #: More than a small machine has cores, because many of these tests wait.
 PROCESSES = max(3, os.cpu_count() or 1)
-IN_PARALLEL = ("-n", str(PROCESSES), "--dist", "worksteal")
-FILES_IN_PARALLEL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+#: By files, because what a module sets up, such as an SQL endpoint, takes longer than most of its tests.
+BY_FILES = ("--dist", "loadfile", "--no-loadscope-reorder")
 LINT = ("make", "--no-print-directory", "lint")
 BROWSER = (sys.executable, "-m", "tests.browser.tools")
+LONG = "long"
 LOWER = 10  # niceness
 SLOWEST = ("-v", "--durations=15")
 TESTS_FAILED = 1  # pytest's exit code; all others but 0 say that it could not run them
@@ -64,12 +66,27 @@ class Part:
         return sorted(json.loads(found.read_text())) if found.exists() else []
 
 
-ALONE = Part("alone", "not stack and not e2e and not containers", ("-q", "--durations=15", *IN_PARALLEL))
-ON_THE_STACK = Part("stack", "stack and not e2e", (*SLOWEST, *FILES_IN_PARALLEL), of="stack")
-KILLING = Part("killing", "e2e", SLOWEST, of="e2e")
+class Parts(NamedTuple):
+    """All that one command runs."""
+
+    alone: Part
+    on_the_stack: Part
+    killing: Part
 
 
-def main() -> int:
+def parts(*, long: bool) -> Parts:
+    """The parts of the tests that are marked `long`, or of all others."""
+    which = "long" if long else "not long"
+    alone = ("-q", "--durations=15", "-n", f"{PROCESSES}", *BY_FILES)
+    return Parts(
+        Part("alone", f"not stack and not e2e and not containers and {which}", alone),
+        Part("stack", f"stack and not e2e and {which}", (*SLOWEST, "-n", "2", *BY_FILES), of="stack"),
+        Part("killing", f"e2e and {which}", SLOWEST, of="e2e"),
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    chosen = parts(long=LONG in arguments)
     end_on_sigterm()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes import the same modules
     settings = instance_settings()
@@ -79,14 +96,14 @@ def main() -> int:
             up = bring_up()
         if up or lint.returncode or browser.returncode:
             return 1
-        for part in (ALONE, ON_THE_STACK, KILLING):
+        for part in chosen:
             shutil.rmtree(part.memory, ignore_errors=True)
-        with beside(ALONE) as alone:
-            codes = {part: pytest(part, *part.options) for part in (ON_THE_STACK, KILLING)}
+        with beside(chosen.alone) as alone:
+            codes = {part: pytest(part, *part.options) for part in (chosen.on_the_stack, chosen.killing)}
             if ours:
                 take_down()
             with took("To wait for the tests without daemons"):
-                codes[ALONE] = alone.wait()
+                codes[chosen.alone] = alone.wait()
         return judge(codes, bring_up)
     finally:
         if ours:
@@ -182,4 +199,4 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -36,15 +36,17 @@ LAYERS = ("speed", "batch", "state", "spark")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests: those without daemons, those that use them, those that kill them.
 
-    In the second kind the two layers come first: they take the longest, and no process that shares the tests
-    with others should wait for them at the end. In the third kind the tests that kill a single daemon come
-    first, because a process that has died often is not restarted at once.
+    Of the first kind the slow ones come first, of the second the two layers: they take the longest, and no
+    process that shares the tests with others should wait for them at the end. In the third kind the tests
+    that kill a single daemon come first, because a process that has died often is not restarted at once.
     """
 
     def place(item: pytest.Item) -> tuple[bool, bool, bool]:
         kills, uses = (item.get_closest_marker(name) is not None for name in ("e2e", "stack"))
+        if kills:
+            return True, not uses, False
         package = item.path.relative_to(TESTS).parts[0]
-        return kills, not uses if kills else uses, kills or package not in LAYERS
+        return False, uses, package not in LAYERS if uses else item.get_closest_marker("slow") is None
 
     items.sort(key=place)
     if missed := left_out(items, TESTS):

@@ -23,7 +23,7 @@ from tests.collection.one_host import with_jobs
 from tests.repeated import repeated
 from tests.waiting import until
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.long]
 
 MEMBER, UNIT = "archiver", "archiver:1"
 #: Who is killed, and where it is then, on each move: the one that stops or the one that starts.

@@ -19,7 +19,7 @@ from tests.browser.test_pages import PAGES, until, visit
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 KEEP = os.environ.get("SLUICE_LOOKS") == "keep"
 WIDE, NARROW = {"width": 1100, "height": 800}, {"width": 320, "height": 640}
@@ -72,6 +72,7 @@ def _compared(page: Page, picture: str) -> str:
     while said := pictures.difference(before, pictures.take(page, part)):
         if time.monotonic() > deadline:
             break
+        page.wait_for_timeout(200)  # a picture costs as much as drawing the page
     return said
 
 

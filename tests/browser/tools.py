@@ -38,7 +38,7 @@ _FONTS = """<?xml version="1.0"?>
 
 #: Without root, and drawing the same on every machine.
 ARGUMENTS = (
-    *("--no-sandbox", "--no-zygote"),
+    *("--no-sandbox", "--no-zygote", "--disable-gpu", "--disable-software-rasterizer"),
     *("--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text"),
 )
 #: In which language the browser itself writes, such as dates in fields.

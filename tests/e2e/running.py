@@ -43,7 +43,7 @@ POLL_SECONDS, BEHIND_POLL_SECONDS = 1.0, 0.3
 PIECE = 20  # lines that `traffic` writes at a time
 COMMAND_SECONDS = 600.0
 #: Marks of tests whose own waits, for nights or moves on a slow machine, add up to more than pytest allows.
-LONG = [pytest.mark.e2e, pytest.mark.timeout(3600)]
+E2E = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 
 Series = tuple[int, tuple[str, ...]]
 

@@ -11,10 +11,10 @@ from sluice.storage.days import Days
 from sluice.storage.postgres import engine
 from sluice.tasks import parse_documents
 from sluice.tasks.store import TaskStore
-from tests.e2e.running import LONG, TOPIC, Platform, access_lines, expected
+from tests.e2e.running import E2E, TOPIC, Platform, access_lines, expected
 from tests.waiting import until
 
-pytestmark = LONG
+pytestmark = E2E
 
 DAY = dt.date(2025, 8, 1)
 TASK = "born_late"

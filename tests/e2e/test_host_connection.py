@@ -17,10 +17,10 @@ from sluice.stack.airflow_session import AirflowError, AirflowSession
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
 from tests.collection.one_host import connected, connection, private_key, public
-from tests.e2e.running import LONG, Platform
+from tests.e2e.running import E2E, Platform
 from tests.waiting import until
 
-pytestmark = LONG
+pytestmark = [*E2E, pytest.mark.long]
 
 #: The supervising task starts again after each change of the hosts, and looks every minute.
 TAKEN_UP_SECONDS = 240.0

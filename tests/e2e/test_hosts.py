@@ -43,10 +43,10 @@ from sluice.storage.postgres import engine
 from sluice.units import moves
 from tests.collection import steps
 from tests.collection.steps import Kill, Side, struck
-from tests.e2e.running import DAYS, LONG, PIECE, Platform, access_lines, traffic
+from tests.e2e.running import DAYS, E2E, PIECE, Platform, access_lines, traffic
 from tests.waiting import until
 
-pytestmark = LONG
+pytestmark = [*E2E, pytest.mark.long]
 
 DAY = DAYS[2]
 DEPLOYED_SECONDS = 300.0

@@ -16,11 +16,11 @@ from sluice.storage.days import Days
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
-from tests.e2e.running import DAYS, LONG, TOPIC, Platform, access_line, access_lines, expected
+from tests.e2e.running import DAYS, E2E, TOPIC, Platform, access_line, access_lines, expected
 from tests.sql.conftest import TABLES_SECONDS
 from tests.waiting import until
 
-pytestmark = LONG
+pytestmark = E2E
 
 NIGHT_SECONDS = 900.0
 FIRST = DAYS[0]

@@ -21,11 +21,11 @@ from sluice.stack.environment import spark_home
 from sluice.stack.users import Users
 from sluice.storage.hive import Hive
 from sluice.traffic import generate, replay
-from tests.e2e.running import LONG, Platform
+from tests.e2e.running import E2E, Platform
 from tests.sql.conftest import TABLES_SECONDS, tables
 from tests.waiting import until
 
-pytestmark = LONG
+pytestmark = E2E
 
 #: A real access log, compressed, if there is one: beside the project or where this variable points.
 REAL = Path(os.environ.get("SLUICE_TEST_LOG", ROOT.parent / "shared/data/apache_combined_10k.log.gz"))

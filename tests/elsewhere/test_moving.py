@@ -25,7 +25,7 @@ from tests.processes import command_line
 from tests.repeated import repeated
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def command(settings: Settings, member: str) -> list[str]:

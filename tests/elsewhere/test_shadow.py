@@ -30,7 +30,7 @@ from sluice.stack import jobs
 from tests.processes import command_line
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 MEMBER = "archiver-2"
 ARGUMENTS = ["--member", MEMBER]

@@ -23,7 +23,7 @@ from tests.elsewhere.test_moving import watched
 from tests.processes import command_line
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 DRIVER, UNIT = "speed_layer", "speed_layer:1"
 NEXT = successor.name_of(DRIVER)

@@ -26,7 +26,7 @@ from sluice_lab.transmission.rivals import ALL, KAFKAS, OURS, ask
 from sluice_lab.transmission.run import GroupRunLog
 from sluice_lab.transmission.scenarios import PAPER, SCENARIOS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 A, B = AssignedPartition("t0", 0), AssignedPartition("t0", 1)
 

@@ -13,7 +13,7 @@ from sluice_lab.transmission.measures import rows as measured
 from sluice_lab.transmission.rivals import OURS
 from sluice_lab.transmission.run import GroupTimes
 
-pytestmark = [pytest.mark.stack, pytest.mark.slow]
+pytestmark = [pytest.mark.stack, pytest.mark.long]
 
 #: Paper 003's scenario under each protocol: eager, KIP-848 (where range depends on random ids), cooperative.
 RUNS = [RunKey("paper", contender, 0) for contender in ("range", "kip848-uniform", "kip848-range", OURS)]

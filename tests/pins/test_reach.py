@@ -16,7 +16,7 @@ import pytest
 from sluice.runtime.jvm import LIB
 from sluice.stack.environment import spark_home
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 #: netty's own jars, and Spark's shell for Connect, which brings a netty: nothing starts the shell, and its
 #: folder is in no class path.

@@ -33,7 +33,7 @@ from tests.plugins.triggers import deferred_to, watched
 from tests.repeated import repeated
 from tests.waiting import until
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.stack, pytest.mark.long, pytest.mark.timeout(1800)]
 
 PARTITIONS, MOST = 8, 4
 MEMBERS = ["archiver", "archiver-2", "archiver-3", "archiver-4"]

@@ -23,7 +23,7 @@ from tests.quality.two_layers import TwoLayers
 from tests.speed.speed_driver import STAMP, SpeedTest, access_lines
 from tests.waiting import until
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.long]
 
 WORKERS = ("", "")
 

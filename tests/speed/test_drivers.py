@@ -18,7 +18,7 @@ from tests.speed.speed_driver import SpeedTest
 from tests.speed.speed_drivers import FIRST, PATIENCE, SECOND, DriversTest
 from tests.waiting import until
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.stack, pytest.mark.long, pytest.mark.timeout(1800)]
 
 KILLED = -signal.SIGKILL
 OTHER = {FIRST: SECOND, SECOND: FIRST}

@@ -27,7 +27,7 @@ from tests.processes import command_line
 from tests.speed.speed_drivers import FIRST, PATIENCE, DriversTest
 from tests.waiting import until
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.stack, pytest.mark.long, pytest.mark.timeout(1800)]
 
 #: So long a topic that moves may be counted by nobody.
 MOST_SECONDS = 10.0

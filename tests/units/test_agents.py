@@ -20,7 +20,7 @@ from tests.collection.test_moving import Hosts, running, two  # noqa: F401 - two
 from tests.tasks.database import sqlite
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 UNIT = "collector:collector1"
 

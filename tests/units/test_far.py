@@ -18,7 +18,7 @@ from tests.collection.one_host import emulated
 from tests.units.double import DictionaryUnits, Instance
 from tests.waiting import SECONDS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 ROLES = "roles: [edge, collector], ssh:"
 

@@ -25,7 +25,7 @@ from tests.processes import command_line
 from tests.tasks.database import sqlite
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 KINDS = [Jobs(job) for job in places.JOBS]
 

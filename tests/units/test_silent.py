@@ -19,7 +19,7 @@ from tests.collection.test_moving import Hosts, two  # noqa: F401 - a fixture
 from tests.tasks.database import sqlite
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.mark.parametrize("loses_power", [False, True], ids=["hangs", "off"])

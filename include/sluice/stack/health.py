@@ -10,6 +10,7 @@ import json
 import logging
 import socket
 import ssl
+import time
 from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlencode
@@ -20,6 +21,8 @@ from sluice.stack.daemon import Unhealthy
 from sluice.transmission import clients
 
 SECONDS = 5.0
+#: HBase stops its metrics for half a second when a region was opened or closed (its JmxCacheBuster).
+METRICS_AWAY_SECONDS = 2.0
 #: How long Kafka's client looks for a broker.
 BOOTSTRAP_MILLISECONDS = 2_000
 # Client libraries log that a daemon is not there yet, but the exception says so too.
@@ -97,7 +100,7 @@ def hbase(settings: Settings) -> None:
     if "Mode:" not in four_letters(settings.host("hbase"), settings.port("zookeeper"), "srvr"):
         raise Unhealthy("ZooKeeper does not serve yet")
     url = f"http://{settings.host('hbase')}:{settings.port('hbase_master_http')}"
-    master = jmx(url, "Hadoop:service=HBase,name=Master,sub=Server")
+    master = jmx(url, "Hadoop:service=HBase,name=Master,sub=Server", METRICS_AWAY_SECONDS)
     if master.get("tag.isActiveMaster") != "true":
         raise Unhealthy("the master is not active yet")
     if not master.get("masterFinishedInitializationTime"):
@@ -198,11 +201,13 @@ def get_json(url: str, authority: str = "", **query: str) -> dict[str, Any]:
         raise Unhealthy(f"{url}: {error}") from error
 
 
-def jmx(url: str, bean: str) -> dict[str, Any]:
-    """One bean of a Hadoop daemon's /jmx page."""
-    beans = get_json(f"{url}/jmx", qry=bean).get("beans") or []
-    if not beans:
-        raise Unhealthy(f"{url} does not report {bean} yet")
+def jmx(url: str, bean: str, away_seconds: float = 0.0) -> dict[str, Any]:
+    """One bean of a Hadoop daemon's /jmx page, which may be missing there for `away_seconds`."""
+    deadline = time.monotonic() + away_seconds
+    while not (beans := get_json(f"{url}/jmx", qry=bean).get("beans")):
+        if time.monotonic() >= deadline:
+            raise Unhealthy(f"{url} does not report {bean} yet")
+        time.sleep(away_seconds / 10)
     return dict(beans[0])
 
 

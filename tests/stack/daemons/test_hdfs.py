@@ -22,7 +22,7 @@ from sluice.storage.hdfs import HdfsStore
 from tests.free_ports import port_base
 from tests.waiting import SECONDS, until
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.long]
 
 ADDRESS = "127.0.2.1"  # of this machine, and not where the other daemons listen
 NAMES = ("namenode", "datanode", "hbase", "hbase-thrift", "kafka")

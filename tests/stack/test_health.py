@@ -1,0 +1,59 @@
+"""What a health check makes of answers that pass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+
+from sluice.stack import health
+from sluice.stack.daemon import Unhealthy
+
+BEAN = "Hadoop:service=HBase,name=Master,sub=Server"
+
+
+@contextmanager
+def without_metrics_at_first(times: int) -> Iterator[str]:
+    """A /jmx page that lacks the bean when it is asked for the first times."""
+    left = [times]
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            beans = [] if left[0] else [{"name": BEAN, "numRegionServers": 1}]
+            left[0] = max(0, left[0] - 1)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"beans": beans}).encode())
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_bean_that_is_away_for_a_moment_is_waited_for() -> None:
+    with without_metrics_at_first(2) as url:
+        assert health.jmx(url, BEAN, away_seconds=0.5)["numRegionServers"] == 1
+
+
+def test_a_bean_that_stays_away_is_named() -> None:
+    with (
+        without_metrics_at_first(1_000) as url,
+        pytest.raises(Unhealthy, match=f"does not report {BEAN} yet"),
+    ):
+        health.jmx(url, BEAN, away_seconds=0.2)
+
+
+def test_a_bean_that_is_never_away_is_asked_for_once() -> None:
+    with without_metrics_at_first(1) as url, pytest.raises(Unhealthy):
+        health.jmx(url, BEAN)
