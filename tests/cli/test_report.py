@@ -3,7 +3,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from sluice.cli.report import HOT, DemoReport, MetricTotal, MoveReport, TaskReport, short
+from sluice.cli.report import HOT, DemoReport, MetricTotal, MoveReport, TaskReport
 from sluice.grouping.auto import Auto
 from sluice.quality.hops import Hops
 from sluice.results.agreement import how
@@ -105,12 +105,6 @@ def test_it_shows_what_tasks_are_grouped_by_and_the_hot_keys_of_those_with_worke
 def test_without_groupings_it_does_not_mention_them() -> None:
     assert report().document()["grouping"] == []
     assert "planned_ms" not in report().text()
-
-
-def test_only_the_beginning_of_a_long_list_is_shown() -> None:
-    assert short([["/a", 3]]) == '[["/a", 3]]'
-    assert short([["/" + "x" * 500, 3]]).endswith("xxx...")
-    assert short(None) == "null"
 
 
 def test_a_demo_over_hosts_says_what_ran_where_and_how_the_move_went() -> None:

@@ -14,13 +14,13 @@ import pytest
 
 from sluice.engine.rowkey import RowKey
 from sluice.results.asked import BadMoment, moment
-from sluice.results.counted import counted
-from sluice.results.layers import UnknownVersion
+from sluice.results.layers import UnknownVersion, find
 from sluice.runtime.settings import Settings
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.postgres import engine
 from sluice.tasks import TaskSpec
 from sluice.tasks.store import Task, TaskStore, UnknownTask
+from tests.results.by_series import stored_results
 
 MINUTE = 60_000
 DAY = 1_431_820_800_000  # 2015-05-17
@@ -70,16 +70,16 @@ def sluice(stack: Settings, *arguments: str) -> subprocess.CompletedProcess[str]
 
 @pytest.mark.stack
 def test_results_come_from_the_layer_asked_for(stack: Settings, task: Task) -> None:
-    online = counted(stack, task.name, "online").values
-    merged = counted(stack, task.name, "merged").values
+    online = stored_results(stack, task.name, "online").values
+    published = stored_results(stack, task.name, "published").values
     assert online == {
         (DAY, ("200",)): {"count": 7},
         (DAY, ("a_b",)): {"count": 1},
         (DAY + MINUTE, ("200",)): {"count": 3},
     }
-    assert merged == {**online, (DAY, ("200",)): {"count": 8}}
-    assert counted(stack, task.name, "offline").values == {}
-    assert counted(stack, task.name, "online", since=DAY, until=DAY + MINUTE).values.keys() == {
+    assert published == {**online, (DAY, ("200",)): {"count": 8}}
+    assert stored_results(stack, task.name, "offline").values == {}
+    assert stored_results(stack, task.name, "online", since=DAY, until=DAY + MINUTE).values.keys() == {
         (DAY, ("200",)),
         (DAY, ("a_b",)),
     }
@@ -128,12 +128,13 @@ def sketched(stack: Settings) -> Iterator[Task]:
 @pytest.mark.stack
 def test_stated_errors_come_with_the_value_that_they_belong_to(stack: Settings, sketched: Task) -> None:
     series = (DAY - 2 * 60 * MINUTE, ())
-    online, merged = (counted(stack, sketched.name, layer) for layer in ("online", "merged"))
+    online = stored_results(stack, sketched.name, "online")
+    published = stored_results(stack, sketched.name, "published")
     assert (online.values, online.errors) == (
         {series: {"p95": 10.5, "top2": [["512", 9]]}},
         {series: {"p95": 0.25}},
     )
-    assert (merged.values[series]["p95"], merged.errors) == (10.0, {series: {"p95": 0.5}})
+    assert (published.values[series]["p95"], published.errors) == (10.0, {series: {"p95": 0.5}})
     online_only = ("results", sketched.name, "--layer", "online")
     shown = sluice(stack, *online_only)
     assert "2015-05-17T00:00:00+02:00" in shown.stdout
@@ -145,9 +146,9 @@ def test_stated_errors_come_with_the_value_that_they_belong_to(stack: Settings, 
 @pytest.mark.stack
 def test_an_unknown_task_or_version_is_usage(stack: Settings, task: Task) -> None:
     with pytest.raises(UnknownTask):
-        counted(stack, "no-such-task", "online")
+        find(stack, "no-such-task")
     with pytest.raises(UnknownVersion, match="its versions are 1 to 1"):
-        counted(stack, task.name, "online", version=2)
+        find(stack, task.name, 2)
     shown = sluice(stack, "results", "no-such-task")
     assert shown.returncode == 2
     assert "no-such-task" in shown.stderr

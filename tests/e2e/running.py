@@ -19,19 +19,21 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from sluice.archive import index
 from sluice.quality.audit import audit, kafka_ends
 from sluice.quality.hops import Hops
-from sluice.results.counted import CountedResults, Number, counted
+from sluice.results.layer_results import Number, Series
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import supervisord
 from sluice.storage.commits import CommitLog
 from sluice.storage.postgres import engine
 from tests.repeated import repeated
+from tests.results.by_series import BySeries, stored_results
 from tests.waiting import until
 
 TOPIC = "logs"
@@ -44,8 +46,6 @@ PIECE = 20  # lines that `traffic` writes at a time
 COMMAND_SECONDS = 600.0
 #: Marks of tests whose own waits, for nights or moves on a slow machine, add up to more than pytest allows.
 E2E = [pytest.mark.e2e, pytest.mark.timeout(3600)]
-
-Series = tuple[int, tuple[str, ...]]
 
 
 def access_lines(day: dt.date, number: int, seed: int = 0) -> list[str]:
@@ -195,9 +195,10 @@ class Platform:
         for task, wanted in expected(self.written[day]).items():
             assert self.counted(task, day, "online").values == wanted, task
 
-    def counted(self, task: str, day: dt.date, layer: str) -> CountedResults:
+    def counted(self, task: str, day: dt.date, layer: Literal["online", "offline", "published"]) -> BySeries:
+        """What is stored of a task's periods that start on the day."""
         start = int(dt.datetime.combine(day, dt.time(), dt.UTC).timestamp() * 1000)
-        return counted(self.settings, task, layer, since=start, until=start + 24 * HOUR)
+        return stored_results(self.settings, task, layer, since=start, until=start + 24 * HOUR)
 
     def kill_job(self, name: str) -> detached.ProcessRecord:
         """kill -9 a detached process, but not its children."""

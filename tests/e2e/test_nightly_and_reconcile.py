@@ -75,7 +75,7 @@ def test_a_backfill_agrees_with_the_speed_layer(platform: Platform) -> None:
     for day in DAYS:
         for task, wanted in expected(platform.written[day]).items():
             assert platform.counted(task, day, "offline").values == wanted, (day, task)
-            assert platform.counted(task, day, "merged").values == wanted, (day, task)
+            assert platform.counted(task, day, "published").values == wanted, (day, task)
         entry = book.get(day)
         assert entry is not None
         assert entry.published_cut == entry.cut
@@ -161,4 +161,4 @@ def test_a_late_line_marks_its_day_and_the_next_night_counts_it(platform: Platfo
     assert FIRST not in book.marked()
     for task, wanted in expected(platform.written[FIRST]).items():
         assert platform.counted(task, FIRST, "offline").values == wanted
-        assert platform.counted(task, FIRST, "merged").values == wanted
+        assert platform.counted(task, FIRST, "published").values == wanted

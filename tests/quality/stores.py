@@ -12,6 +12,7 @@ from sluice.storage.hbase import Cells, HBase
 from sluice.storage.hive import Hive, SqlRows
 
 FILTER = re.compile(r"RowFilter\(=, 'regexstring:(.*)'\)")
+ANY = "RowFilter(=, 'regexstring:')"
 
 
 class StoredHive(Hive):
@@ -68,7 +69,7 @@ class StoredHBase(HBase):
 
     def scan(self, table: str, **wanted: Any) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:  # type: ignore[override]
         self.scans.append(wanted)
-        pattern = FILTER.fullmatch(wanted["row_filter"])
+        pattern = FILTER.fullmatch(wanted["row_filter"] or ANY)
         assert pattern is not None
         near = re.compile(pattern[1])
         for row, cells in sorted(self.rows.items()):

@@ -16,7 +16,6 @@ import pytest
 
 from sluice.engine.results import results
 from sluice.engine.rowkey import RowKey
-from sluice.results.counted import counted
 from sluice.results.layers import StoredLayers
 from sluice.results.query import Query
 from sluice.results.reader import read
@@ -30,6 +29,7 @@ from sluice.tasks.lists import parse_lists
 from sluice.tasks.spec import ActiveTask
 from sluice.traffic import generate
 from tests.engine.samples import BYTES, by_hand, line, spec
+from tests.results.by_series import stored_results
 from tests.results.counting import CLIENT, Counting
 from tests.waiting import until
 
@@ -310,7 +310,7 @@ def test_sluice_results_prints_what_the_layers_wrote_for_all_tasks_and_metrics(
         capfdbinary.readouterr()
         command(task.spec.name, style=ResultFormat.JSON)
         rows = json.loads(capfdbinary.readouterr().out)
-        wanted = counted(demo.settings, task.spec.name, "merged")
+        wanted = stored_results(demo.settings, task.spec.name, "published")
         assert _values(task, rows) == wanted.values != {}
         assert _errors(task, rows) == wanted.errors
         both += {row["state"] for row in rows} == {"final", "open"}

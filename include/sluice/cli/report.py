@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
@@ -13,17 +13,11 @@ from sluice.cli.audit import hop_table, notes
 from sluice.cli.format import table
 from sluice.cli.grouping_text import decisions, hot_keys
 from sluice.quality.hops import Hops, some
-from sluice.results.counted import Number, Value, counted, differences
-from sluice.runtime.settings import Settings
 from sluice.speed.routed.report import GroupingReport
 
 MIB = 1 << 20
-#: At most this many differing results of a task are named; the table has their number.
-SHOWN = 10
 #: How many hot keys of a task are shown.
 HOT = 5
-#: How many characters of a list are shown.
-LONGEST = 120
 #: How many days are named.
 DAYS_SHOWN = 10
 NIGHT = "nightly_batch"
@@ -38,8 +32,8 @@ class MetricTotal:
 
     metric: str
     results: int
-    online: Number | None
-    offline: Number | None
+    online: int | float | None
+    offline: int | float | None
     differing: int
     rule: str  # by which two results agree
 
@@ -52,8 +46,8 @@ class TaskReport:
     version: int
     series: int
     results: int
-    online_total: Number | None
-    offline_total: Number | None
+    online_total: int | float | None
+    offline_total: int | float | None
     differing: int
     metrics: list[MetricTotal]
     examples: list[str]
@@ -184,53 +178,6 @@ class DemoReport:
             return []
         routed = [report for report in self.grouping if report.load]
         return [decisions(self.grouping), *([hot_keys(routed, HOT)] if routed else [])]
-
-
-def compare_task(
-    settings: Settings, name: str, error: str | None = None, left_out: Collection[date] = ()
-) -> TaskReport:
-    """Compare every online result of a task (as the speed layer left it) with the offline one.
-
-    `error`: why the task was set aside, if it was. `left_out`: days; periods that touch one are not compared.
-    """
-    from sluice.results.agreement import how
-
-    online, offline = (counted(settings, name, layer).apart_from(left_out) for layer in ("online", "offline"))
-    wrong = list(differences(online, offline))
-    metrics = [
-        MetricTotal(
-            metric=m,
-            results=sum(m in found for found in online.values.values()),
-            online=online.over_all(m),
-            offline=offline.over_all(m),
-            differing=sum(d.metric == m for d in wrong),
-            rule=how(m),
-        )
-        for m in online.metrics
-    ]
-    examples = [
-        f"{name} {d.metric} of {'/'.join(d.series[1]) or 'all'} at {d.series[0]}: "
-        f"online {short(d.online)}, offline {short(d.offline)}"
-        for d in wrong[:SHOWN]
-    ]
-    return TaskReport(
-        name=name,
-        version=online.task.version,
-        series=len({dims for _, dims in online.values.keys() | offline.values.keys()}),
-        results=sum(map(len, online.values.values())),
-        online_total=metrics[0].online,
-        offline_total=metrics[0].offline,
-        differing=len(wrong),
-        metrics=metrics,
-        examples=examples,
-        error=error,
-    )
-
-
-def short(value: Value | None) -> str:
-    """A value in one line; of a long list only its beginning."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def lines_by_day(days: Mapping[date, int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -185,15 +185,23 @@ def _merged(asked: Query, style: ResultFormat) -> None:
 
 
 def _of_layer(
-    task: str, layer: Layer, when: tuple[int | None, int | None], version: int | None, style: Format
+    name: str,
+    layer: Literal[Layer.ONLINE, Layer.OFFLINE],
+    when: tuple[int | None, int | None],
+    version: int | None,
+    style: Format,
 ) -> None:
     """Print the results of one layer as it stored them."""
-    from sluice.results.counted import counted
+    from sluice.cli.rows import layer_for_people, layer_for_programs
+    from sluice.results.layer_results import each_result, layer_results
+    from sluice.results.layers import find
+    from sluice.results.periods import within
     from sluice.runtime.settings import get_settings
 
-    answer = counted(get_settings(), task, layer.value, version=version, since=when[0], until=when[1])
-    columns, rows = answer.for_people() if style is Format.TABLE else answer.for_programs()
-    write(columns, rows, style)
+    settings = get_settings()
+    task = find(settings, name, version)
+    stored = each_result(layer_results(settings, task, layer.value, within(*when)))
+    write(*(layer_for_people if style is Format.TABLE else layer_for_programs)(task, stored), style)
 
 
 def sql(

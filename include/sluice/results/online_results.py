@@ -15,6 +15,8 @@ from sluice.tasks.spec import ActiveTask
 # A filter names at most this many beginnings of time stamps.
 PREFIXES = 20
 SMALLEST_SCALE = 7  # 10^7 ms are 2.8 h
+# Of a longer time (100 days) nearly all rows are wanted, so the region servers compare none with a pattern.
+FILTERED_MS = 100 * 86_400_000
 
 
 def online_results(hbase: HBase, task: ActiveTask, starts: range, others: Sequence[int] = ()) -> pa.Table:
@@ -26,7 +28,8 @@ def online_results(hbase: HBase, task: ActiveTask, starts: range, others: Sequen
     find.
     """
     rows, texts, errors = [], [], []
-    columns, near = [ONLINE, ONLINE_ERROR], ends_near(starts, others)
+    columns = [ONLINE, ONLINE_ERROR]
+    near = ends_near(starts, others) if starts.stop - starts.start < FILTERED_MS else None
     for row, cells in hbase.scan(RESULTS, prefix=prefix(task.label), columns=columns, row_filter=near):
         stamp = row.rpartition(b"_")[2]
         if not stamp.removeprefix(b"-").isdigit() or ONLINE not in cells:

@@ -21,7 +21,7 @@ from sluice.cli.demo.nights import compute
 from sluice.cli.demo.problems import TOPIC
 from sluice.cli.demo.steps import apply_tasks, deploy, replay_log, start
 from sluice.cli.phases import Phases, Say
-from sluice.cli.report import MIB, DemoReport, TaskReport, compare_task
+from sluice.cli.report import MIB, DemoReport, TaskReport
 from sluice.runtime import days
 from sluice.stack.memory import PeakMemory
 
@@ -102,6 +102,7 @@ def prove(
 
 def compare(settings: Settings, left_out: Collection[date], say: Say) -> list[TaskReport]:
     """Each task's results of both layers, side by side, of periods that touch no day of `left_out`."""
+    from sluice.cli.task_report import compare_task
     from sluice.storage.postgres import engine
     from sluice.tasks.store import TaskStore
 
