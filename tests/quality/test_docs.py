@@ -66,7 +66,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(jars, "LIB", home / "lib")
             resolve(home / "lib")
-            assert validate(settings, TOPIC, DAY, found.frame, hops) == (value == 3.0)
+            assert (validate(settings, TOPIC, DAY, found.frame, hops) == []) == (value == 3.0)
     return data_docs(settings).parent
 
 

@@ -19,6 +19,7 @@ from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.results import results
 from sluice.engine.schema import partials_schema
 from sluice.quality import day_comparison
+from sluice.quality.two_sides import two_sides
 from sluice.results.compare import Comparison
 from sluice.results.offline_results import DayResults, of_task
 from sluice.results.online_results import online_results
@@ -30,6 +31,7 @@ from sluice.tasks.lists import parse_lists
 from sluice.traffic import generate
 from tests.engine.samples import records, stored
 from tests.quality.stores import StoredHBase, StoredHive
+from tests.quality.test_two_sides import holds
 
 pytestmark = pytest.mark.slow
 
@@ -104,6 +106,7 @@ def compared(task: ActiveTask, online: dict[bytes, Cells], offline: StoredHive) 
 def test_both_layers_agree(task: ActiveTask, online: dict[bytes, Cells], offline: StoredHive) -> None:
     found = compared(task, online, offline)
     assert [str(d) for each in found for d in each.differences] == []
+    assert all(holds(two_sides(each.frame)) for each in found)
     rows = {row for each in found for row in each.frame["row"]}
     assert rows == {row for row in online if row.startswith(f"{task.label}_".encode())}
     assert {name for each in found for name in each.frame["metric"]} == set(task.spec.metrics)
@@ -129,3 +132,4 @@ def test_a_line_counted_twice_is_found_in_every_task(
         differing = {name for each in found for name in each.frame[each.frame["differs"]]["metric"]}
         assert differing >= {"count", "sum"} & set(task.spec.metrics), task.spec.name
         assert not differing & {"unique", "avg", "min", "max", "stddev"}
+        assert [holds(two_sides(each.frame)) for each in found] == [not each.differing for each in found]

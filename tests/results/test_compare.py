@@ -98,7 +98,7 @@ def test_nothing_agrees_with_nothing() -> None:
     assert (found.compared, found.differing) == (0, 0)
 
 
-def test_columns_for_the_validation_are_numbers() -> None:
+def test_what_is_no_number_is_none_in_the_columns_of_numbers() -> None:
     found = compare("t (7v2)", online((key("count"), "many")), offline((key("count"), "count", 2.0)))
     frame = found.frame
     assert frame["online"].dtype == frame["offline"].dtype == frame["difference"].dtype == np.float64

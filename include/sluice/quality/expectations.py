@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import html
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
 import pandas as pd
 
-from sluice.engine.rowkey import BadRowKey, RowKey
 from sluice.quality.day_hops import Hop
 from sluice.quality.docs import SITE, context, escaped
+from sluice.quality.two_sides import EQUAL, KEY, two_sides
 from sluice.quality.validations import forget
-from sluice.results.compare import iso
 from sluice.runtime.settings import Settings
 from sluice.storage.reconciled import KEPT
 
@@ -22,10 +22,12 @@ from sluice.storage.reconciled import KEPT
 LISTED = 200
 
 
-def validate(settings: Settings, topic: str, day: date, results: pd.DataFrame, hops: Sequence[Hop]) -> bool:
-    """Validate a comparison's rows and the hops, and write the run's pages.
+def validate(
+    settings: Settings, topic: str, day: date, results: pd.DataFrame, hops: Sequence[Hop]
+) -> list[str]:
+    """Validate the two sides of a comparison (rows of `compare.COLUMNS`) and the hops; write the run's pages.
 
-    Returns whether all expectations hold.
+    Returns the expectations that do not hold, in words: none if the layers agree.
     """
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "False")
     # At level INFO it logs hundreds of times what it does not register, which hides the outcome.
@@ -36,13 +38,13 @@ def validate(settings: Settings, topic: str, day: date, results: pd.DataFrame, h
 
     listed = int(results["differs"].sum()) <= LISTED
     run = RunIdentifier(run_name=f"{topic} {day}")
-    success = True
+    failed: list[str] = []
     with context(settings) as docs:
         forget(settings, str(run.run_name), KEPT - 1)  # this one comes
         source = docs.data_sources.add_pandas("sluice")
         for name, frame, index, expectations in (
-            ("results", _results(results), ["task", "period", "series", "metric"], _of_results()),
-            ("hops", _hops(hops), ["hop", "left", "right"], _of_hops()),
+            ("results", two_sides(results), KEY, _of_results()),
+            ("hops", _hops(hops), ("hop", "left", "right"), _of_hops()),
         ):
             batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("day")
             suite = docs.suites.add(gx.ExpectationSuite(name, expectations=expectations))
@@ -56,36 +58,75 @@ def validate(settings: Settings, topic: str, day: date, results: pd.DataFrame, h
                     actions=[UpdateDataDocsAction(name="docs", site_names=[SITE])],
                     result_format={
                         "result_format": "COMPLETE" if listed else "SUMMARY",
-                        "unexpected_index_column_names": index,
+                        "unexpected_index_column_names": list(index),
                     },
                 )
             )
             found = checkpoint.run(batch_parameters={"dataframe": escaped(frame)}, run_id=run)
-            success = success and bool(found.success)
-    return success
+            failed += [text for validation in found.run_results.values() for text in _failed(validation)]
+    return failed
+
+
+def _failed(validation: Any) -> Iterator[str]:
+    """The expectations that did not hold, each with the number of its rows and the first of them."""
+    for each in validation.results:
+        if each.success:
+            continue
+        text = f"{validation.suite_name}: {each.expectation_config.description!r} does not hold"
+        rows = each.result.get("unexpected_count")
+        if rows is None:  # it could not be tested
+            yield f"{text}: {each.exception_info}"
+            continue
+        yield f"{text} for {rows} of {each.result['element_count']} rows{_first(each.result)}"
+
+
+def _first(result: Mapping[str, Any]) -> str:
+    """The first row of those that are not as expected: which one it is, then both sides."""
+    rows = result.get("unexpected_index_list") or result.get("partial_unexpected_index_list")
+    if not rows:
+        return ""
+    values = sorted(rows[0].items(), key=lambda item: item[0] not in KEY)
+    return html.unescape(
+        ", the first: " + ", ".join(f"{name} {value}" for name, value in values if value != "")
+    )
 
 
 def _of_results() -> list[Any]:
     from great_expectations import expectations as gxe
+    from great_expectations.expectations.row_conditions import Column
 
+    overlap = {
+        "or_equal": True,
+        "ignore_row_if": "either_value_is_missing",  # values that must be equal have no interval
+    }
     return [
         gxe.ExpectColumnValuesToNotBeNull(
-            column="online",
-            description="Every offline result has an online one, and it is a number (of a list: its first)",
+            column="online", description="Every offline result has an online one, a number or a list"
         ),
         gxe.ExpectColumnValuesToNotBeNull(
             column="offline", description="Every online result has an offline one"
         ),
-        gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-            column_A="tolerance",
-            column_B="difference",
-            or_equal=True,
+        gxe.ExpectColumnPairValuesToBeEqual(
+            column_A="online",
+            column_B="offline",
+            row_condition=Column("agree_if") == EQUAL,
             ignore_row_if="either_value_is_missing",
+            description="Exact values of both layers are equal",
+        ),
+        gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+            column_A="online_high",
+            column_B="offline_low",
+            **overlap,
             description=(
-                "Online and offline differ by no more than the metric allows: exact values not at all, "
-                "deviations and a team's metrics by their tolerance, sketched values by the errors that both "
-                "layers state"
+                "Online intervals reach up to the offline ones; an interval is a value with its stated "
+                "error, or with the tolerance of its metric"
             ),
+        ),
+        gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+            column_A="offline_high",
+            column_B="online_low",
+            **overlap,
+            description="Offline intervals reach up to the online ones",
         ),
     ]
 
@@ -98,26 +139,6 @@ def _of_hops() -> list[Any]:
             column_A="left_count", column_B="right_count", description="Both counts of every hop are equal"
         )
     ]
-
-
-def _results(frame: pd.DataFrame) -> pd.DataFrame:
-    """The comparison, with the keys of differing results spelled out: only these are printed."""
-    shown = frame.drop(columns=["row", "differs", "offline_text"])
-    keys = [
-        _key(row) if differs else None for row, differs in zip(frame["row"], frame["differs"], strict=True)
-    ]
-    shown.insert(1, "period", [iso(key.period_start) if key else "" for key in keys])
-    shown.insert(
-        2, "series", [", ".join(f"{n}={v}" for n, v in key.dimensions) if key else "" for key in keys]
-    )
-    return shown
-
-
-def _key(row: bytes) -> RowKey | None:
-    try:
-        return RowKey.decode(row)
-    except BadRowKey:
-        return None
 
 
 def _hops(hops: Sequence[Hop]) -> pd.DataFrame:

@@ -4,7 +4,8 @@
    makes it *superseded*. That is no failure; the day is marked, and the next nightly run computes it again.
 2. Every result of every task version of the day is compared, HBase's online cell with Hive; and the day's
    lines at each hop. If something differs, 1 is asked again: the line may have come meanwhile.
-3. Great Expectations validates the same rows and writes Data Docs; the outcome becomes a row in Hive.
+3. Great Expectations tests both sides of the same results by itself, and writes Data Docs. If its verdict is
+   another one, the reconciliation fails. The outcome becomes a row in Hive.
 4. Only if all agrees, the offline results are written beside the online ones as final, and their accumulators
    as final blocks. Then one transaction notes the day as published and points to these blocks. Dying in
    between repeats the writes.
@@ -16,9 +17,10 @@ in a table (`open_periods`), and each later reconciliation of the topic compares
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sluice.runtime.settings import Settings
@@ -72,6 +74,21 @@ class ReconcileOutcome:
             raise ReconciliationFailed(self.message)
 
 
+def check_verdicts(found: DayComparison, failed: Sequence[str], docs: Path) -> None:
+    """Raise DocsDisagree if the comparison and Great Expectations do not come to the same verdict.
+
+    `failed`: the expectations that do not hold. `docs`: where Data Docs are.
+    """
+    if bool(failed) != found.agrees:
+        return
+    verdicts = ("agree", "do not agree") if found.agrees else ("do not agree", "agree")
+    reasons = "\n".join(failed or [found.message()]).replace("\n", "\n  ")
+    raise DocsDisagree(
+        f"{found.day.topic} {found.day.day}: by the comparison the layers {verdicts[0]}, by Great "
+        f"Expectations they {verdicts[1]}, so nothing was published; see {docs}\n  {reasons}"
+    )
+
+
 def speed_passed(settings: Settings, topic: str, cut: Mapping[str, int]) -> bool:
     """Whether the speed layer has counted everything below the cut, and shows it in HBase."""
     return CommitLog(engine(settings), topic).passed(cut)
@@ -120,8 +137,8 @@ def _compare(settings: Settings, book: Days, day: Day) -> ReconcileOutcome:
     found = compare_day(settings, book, day)
     if not found.agrees and (why := _superseded(book, day, day.cut)):
         return _superseded_outcome(settings, day, day.cut, why)
-    if validate(settings, day.topic, day.day, found.frame, found.hops) != found.agrees:
-        raise DocsDisagree(f"{day.topic} {day.day}: see {data_docs(settings)}; {found.message()}")
+    failed = validate(settings, day.topic, day.day, found.frame, found.hops)
+    check_verdicts(found, failed, data_docs(settings))
     outcome = ReconcileOutcome(
         topic=day.topic,
         day=day.day,

@@ -51,10 +51,10 @@ def judge(given: pd.DataFrame) -> pd.DataFrame:
     """The columns `GIVEN` of results, a row each, with `JUDGED` added."""
     frame = given.reset_index(drop=True)
     texts = frame["online_text"].astype("string")
-    online = np.array([_number(text) for text in frame["online_text"]], np.float64)
+    online = np.array([number(text) for text in frame["online_text"]], np.float64)
     offline = frame["offline"].to_numpy(np.float64)
     errors = _zeros(frame["online_error"]) + _zeros(frame["offline_error"])
-    rules = {name: _rule(name) for name in frame["metric"].unique()}
+    rules = {name: rule_of(name) for name in frame["metric"].unique()}
     fractions = frame["metric"].map({name: rule.tolerance for name, rule in rules.items()})
     interval = frame["metric"].map({name: rule.interval for name, rule in rules.items()})
 
@@ -86,7 +86,7 @@ def has_error(name: str) -> bool:
 
 def how(name: str) -> str:
     """The rule by which two results of the metric agree, in a few words."""
-    rule = _rule(name)
+    rule = rule_of(name)
     if rule.interval or rule.size:
         return "within stated errors"
     return f"fractions to {rule.tolerance:g}" if rule.tolerance else "equal"
@@ -119,7 +119,7 @@ def _apart(a: Ranking, b: Ranking, size: int, exact: bool) -> float:
 
 
 @dataclass(frozen=True)
-class _Rule:
+class AgreementRule:
     """How a metric's results are compared."""
 
     tolerance: float = 0.0  # relative, of fractions
@@ -127,19 +127,20 @@ class _Rule:
     size: int = 0  # of a top-k list; 0: it is no list
 
 
-def _rule(name: str) -> _Rule:
+def rule_of(name: str) -> AgreementRule:
+    """The rule that fits the metric; for a name that no metric has, values are equal."""
     try:
         found = metric(name)
     except UnknownMetric:  # the row key could not be read, or a team has taken the metric away
-        return _Rule()
+        return AgreementRule()
     top = TOP.fullmatch(name)
     if top is not None:
-        return _Rule(size=int(top[1]))
-    return _Rule(found.tolerance, found.sketched and name != "unique")
+        return AgreementRule(size=int(top[1]))
+    return AgreementRule(found.tolerance, found.sketched and name != "unique")
 
 
-def _number(text: object) -> float:
-    """The double that was written; pandas sometimes reads a decimal as the next double."""
+def number(text: object) -> float:
+    """The double of a stored text, NaN if it has none; pandas sometimes reads a decimal as the next one."""
     try:
         return float(text) if isinstance(text, str) else np.nan
     except ValueError:
