@@ -161,7 +161,12 @@ def _merged(parts: list[pa.Table], aside: Aside) -> pa.Table:
 
 
 def result_rows(merged: pa.Table, task: ActiveTask) -> pa.Table:
-    """Merged PARTIALS of one task version to RESULTS."""
+    """Merged PARTIALS of one task version to RESULTS.
+
+    The speed layer's form of the same values is in `engine.results`. There each result is a row, with a key
+    and a text, and an error of 0 is written over an earlier one. Here a series is a row with maps, for Hive:
+    numbers are doubles without a text, and a day is written whole, so an error of 0 is left out.
+    """
     table = merged.combine_chunks()
     size = table.num_rows
     if size == 0:
@@ -170,10 +175,8 @@ def result_rows(merged: pa.Table, task: ActiveTask) -> pa.Table:
     names = [dimension.name for dimension in task.spec.dimensions]
     values = [unescape_column(part) for part in split_keys(columns["key"], len(names))]
     found = {name: metric(name).results(columns) for name in task.spec.metrics}
-    results = {name: pa.array(each.values, mask=np.isnan(each.values)) for name, each in found.items()}
-    texts = {
-        name: _where(results[name], each.texts) for name, each in found.items() if each.texts is not None
-    }
+    results = {name: each.numbers for name, each in found.items()}
+    texts = {name: each.lists for name, each in found.items() if each.lists is not None}
     errors = {
         name: pa.array(each.errors, mask=~(each.errors > 0) | np.isnan(each.values))
         for name, each in found.items()
@@ -215,10 +218,6 @@ def _maps(kind: pa.MapType, columns: Mapping[str, pa.Array], size: int) -> pa.Ar
     return pa.MapArray.from_arrays(
         pa.array(offsets), names.take(pa.array(number)), items.take(pa.array(number * size + row))
     ).cast(kind)
-
-
-def _where(there: pa.Array, texts: pa.Array) -> pa.Array:
-    return pc.if_else(there.is_valid(), texts, pa.scalar(None, texts.type))
 
 
 def _bytes(column: pa.Array) -> pa.Array:

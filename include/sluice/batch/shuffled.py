@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sluice.engine.dealt_out import dealt_out
 from sluice.engine.schema import partials_schema
 from sluice.engine.wire import to_ipc
 from sluice.metrics.packed import buffers
@@ -27,15 +28,11 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 def dealt(batches: Iterator[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
     """PARTIALS as SHUFFLED; those of a series and period always have the same bucket."""
     for batch in batches:
-        numbers = bucket_of(batch, buckets)
-        order = np.argsort(numbers, kind="stable")
-        bounds = np.searchsorted(numbers[order], np.arange(buckets + 1))
-        sorted_ = pa.Table.from_batches([_filled(batch)]).take(pa.array(order))
-        rows = max(1, int(PAYLOAD_BYTES * len(batch) / max(1, sorted_.nbytes)))
-        for bucket in np.flatnonzero(np.diff(bounds)).tolist():
-            for begin in range(bounds[bucket], bounds[bucket + 1], rows):
-                size = min(rows, bounds[bucket + 1] - begin)
-                payload = to_ipc(sorted_.slice(begin, size))
+        filled = pa.Table.from_batches([_filled(batch)])
+        rows = max(1, int(PAYLOAD_BYTES * len(batch) / max(1, filled.nbytes)))
+        for bucket, own in dealt_out(filled, bucket_of(batch, buckets)):
+            for begin in range(0, len(own), rows):
+                payload = to_ipc(own.slice(begin, rows))
                 yield pa.record_batch(
                     [pa.array([bucket], pa.int32()), pa.array([payload], pa.binary())], SHUFFLED
                 )
@@ -65,7 +62,11 @@ def _whole(table: pa.Table) -> pa.Table:
 
 
 def bucket_of(batch: pa.RecordBatch, buckets: int) -> npt.NDArray[np.uint16]:
-    """The bucket of each partial aggregate, by a hash of what names it: the same in every process."""
+    """The bucket of each partial aggregate, by a hash of what names it: the same in every process.
+
+    So the series of one large period are merged by all tasks. The speed layer's tasks write blocks of state,
+    and no two of them may write the same block: there a period stays whole (`state.dealing`).
+    """
     from sluice.metrics.kernels.hashing import hash_all
 
     if not len(batch):

@@ -1,4 +1,7 @@
-"""Merged partial aggregates to results: each metric's value, its text, and its row key."""
+"""Merged partial aggregates to results: each metric's value, its text, and its row key.
+
+The nightly run writes the same values in another form: `batch.day_results.result_rows` says why.
+"""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluice.metrics.texts import Texts
 from sluice.runtime.arrays import Bools, Floats, Ints
@@ -221,6 +222,24 @@ class Results:
     texts: pa.Array | None = None
     #: Of a sketched metric; 0 where the value is exact. The metric's docstring says what the error measures.
     errors: Floats | None = None
+
+    @cached_property
+    def missing(self) -> Bools | None:
+        """Which rows have no value; None if all have one."""
+        missing: Bools = np.isnan(self.values)
+        return missing if missing.any() else None
+
+    @property
+    def numbers(self) -> pa.Array:
+        """`values`, null where there is none."""
+        return pa.array(self.values, mask=self.missing)
+
+    @property
+    def lists(self) -> pa.Array | None:
+        """`texts`, null where there is no value; None if the value is no list."""
+        if self.texts is None or self.missing is None:
+            return self.texts
+        return pc.if_else(pa.array(self.missing), pa.scalar(None, self.texts.type), self.texts)
 
 
 class Metric(ABC):

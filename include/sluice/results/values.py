@@ -10,7 +10,6 @@ from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sluice.metrics import accumulator_columns, metric
 from sluice.results.filters import Begins, SeriesFilter, begins_of, bits
@@ -91,18 +90,15 @@ def columns_of(rows: pa.Table, name: str) -> Columns:
     stored = {each: one(rows.column(each)) for each in accumulator_columns() if each in rows.column_names}
     made = metric(name)
     found = made.results(stored)
-    missing = np.isnan(found.values)
-    mask = missing if missing.any() else None
-    if found.texts is not None:
-        values = found.texts if mask is None else pc.if_else(pa.array(mask), _NO_TEXT, found.texts)
-    elif name in WHOLE and found.integers is not None:
-        values = pa.array(found.integers, mask=mask)
-    else:
-        values = pa.array(found.values, mask=mask).cast(value_type(name))
+    values = found.lists
+    if values is None and name in WHOLE and found.integers is not None:
+        values = pa.array(found.integers, mask=found.missing)
+    elif values is None:
+        values = found.numbers.cast(value_type(name))
     if not made.sketched:
         return (values,)
-    errors = np.zeros(len(missing)) if found.errors is None else found.errors
-    return values, pa.array(errors, mask=mask)
+    errors = np.zeros(len(found.values)) if found.errors is None else found.errors
+    return values, pa.array(errors, mask=found.missing)
 
 
 def value_type(name: str) -> pa.DataType:
@@ -123,4 +119,3 @@ def _bytes(columns: Columns) -> int:
 
 
 _MASK, _BEGINS, _STORED = "/mask", "/begins", "/"  # no metric has such a name
-_NO_TEXT = pa.scalar(None, pa.string())

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 
+from sluice.engine.dealt_out import dealt_out
 from sluice.engine.wire import FOUND, SENT, to_ipc
 from sluice.spark.workers import with_metrics
 from sluice.speed.dealt import Dealt
@@ -156,9 +157,8 @@ def _by_file(tasks: int, parts: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[
         hashed = [zlib.crc32(name.encode()) % tasks for name in names.dictionary.to_pylist()]
         targets = np.array(hashed)[names.indices.to_numpy()]
         place = f"{partition[0].as_py():010d}{batch.column('offset')[0].as_py():020d}"
-        for target in np.unique(targets).tolist():
-            own = batch.filter(pa.array(targets == target))
-            yield target, (place, to_ipc(pa.Table.from_batches([own])))
+        for target, own in dealt_out(pa.Table.from_batches([batch]), targets):
+            yield target, (place, to_ipc(own))
 
 
 def _in_order(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,9 @@
 The tasks share no block: a period goes whole to one of them, except that the buckets of a wide period which
 the driver named are spread over all tasks. Which one is the driver's choice, by the sizes of the periods that
 it knows; other periods are dealt out by their names.
+
+The nightly run deals out otherwise (`batch.shuffled`): it writes no blocks, so there any task may merge any
+series of a period.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from sluice.runtime.arrays import Ints
+from sluice.engine.dealt_out import dealt_out
 from sluice.state.blocks import bucket_hash, periods
 from sluice.storage.epochs import PeriodKey
 
@@ -39,7 +42,7 @@ class Dealing:
             hashes = bucket_hash(partials.column("key").take(pa.array(wide)))
             targets[wide] += (hashes % layouts[wide].astype(np.uint64)).astype(np.int64)
             targets[wide] %= self.tasks
-        yield from _split(partials, targets)
+        yield from dealt_out(partials, targets)
 
     def _first(self, period: PeriodKey) -> int:
         """The task that has the period, or its first bucket. Tasks of one period take turns."""
@@ -48,17 +51,3 @@ class Dealing:
         task_id, version, start = period
         mixed = (start // 1000 * _MIXER & (1 << 64) - 1) >> 32
         return (task_id + version + mixed) % self.tasks
-
-
-def _split(table: pa.Table, targets: Ints) -> Iterator[tuple[int, pa.Table]]:
-    order = np.argsort(targets, kind="stable")
-    sorted_ = targets[order]
-    found = np.unique(sorted_)
-    if len(found) == 1:
-        yield int(found[0]), table
-        return
-    ends = np.append(np.searchsorted(sorted_, found[1:]), len(order))
-    begin = 0
-    for target, end in zip(found.tolist(), ends.tolist(), strict=True):
-        yield target, table.take(pa.array(order[begin:end]))
-        begin = end
