@@ -150,7 +150,7 @@ def results(
             _merged(query(task, when, version, given), style)
     else:
         _refuse(layer, style, options)
-        _of_layer(task, layer, when, version, Format(style.value))
+        _of_layer(task, "offline" if layer is Layer.OFFLINE else "online", when, version, Format(style.value))
 
 
 def _refuse(layer: Layer, style: ResultFormat, given: Mapping[str, object]) -> None:
@@ -186,7 +186,7 @@ def _merged(asked: Query, style: ResultFormat) -> None:
 
 def _of_layer(
     name: str,
-    layer: Literal[Layer.ONLINE, Layer.OFFLINE],
+    layer: Literal["online", "offline"],
     when: tuple[int | None, int | None],
     version: int | None,
     style: Format,
@@ -200,7 +200,7 @@ def _of_layer(
 
     settings = get_settings()
     task = find(settings, name, version)
-    stored = each_result(layer_results(settings, task, layer.value, within(*when)))
+    stored = each_result(layer_results(settings, task, layer, within(*when)))
     write(*(layer_for_people if style is Format.TABLE else layer_for_programs)(task, stored), style)
 
 
