@@ -1,8 +1,10 @@
 import inspect
 import os
+import re
 import socket
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 import typer
 
 from sluice.cli.main import COMMANDS, keep_examples, load
+from sluice.runtime.settings import ROOT
 
 
 def sluice(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -23,6 +26,13 @@ def test_help_names_every_command() -> None:
     shown = sluice("--help")
     assert shown.returncode == 0
     assert all(f"\n  {name} " in shown.stdout for name in COMMANDS)
+
+
+def test_the_version_is_that_of_the_project_and_the_changelog() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert sluice("--version").stdout == f"sluice {project['version']}\n"
+    released = re.findall(r"(?m)^## \[(\d\S*)\]", (ROOT / "CHANGELOG.md").read_text())
+    assert released[0] == project["version"]
 
 
 def test_help_is_quick_because_it_imports_nothing_slow() -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -404,6 +405,7 @@ def test_live_lines_are_for_those_who_may_write(
 def test_the_openapi_document_knows_what_a_task_is(client: TestClient, login: Login) -> None:
     login.as_("viewer")
     document = client.get(f"{API}/openapi.json").json()
+    assert document["info"]["version"] == version("sluice")
     assert f"{API}/tasks/{{name}}:pause" in document["paths"]
     schemas = document["components"]["schemas"]
     assert {"TaskSpec", "TopicSpec", "Extract", "Problems"} <= set(schemas)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -66,6 +67,14 @@ def test_a_page_without_a_login_leads_to_the_log_in_and_back(client: TestClient)
     assert answer.status_code == 401
     assert answer.headers["content-type"].startswith("text/html")
     assert 'href="/api/v2/auth/login?next=%2Fconsole%2F%3Fa%3Db"' in answer.text
+
+
+def test_the_footer_names_the_version_to_whoever_has_logged_in(client: TestClient, login: Login) -> None:
+    named = f" · Sluice {version('sluice')}"
+    assert named not in client.get("/console/").text
+    login.as_("viewer")
+    footer = client.get("/console/").text.partition("<footer>")[2]
+    assert footer.partition("</p>")[0].endswith(f"ann, who may read{named}")
 
 
 def test_pages_take_no_inline_script_or_style_and_only_this_servers_frames(

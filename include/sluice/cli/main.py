@@ -245,9 +245,9 @@ def _enter() -> None:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from sluice.runtime.installed import own_version
 
-        typer.echo(f"sluice {version('sluice')}")
+        typer.echo(f"sluice {own_version()}")
         raise typer.Exit()
 
 

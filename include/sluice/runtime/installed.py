@@ -1,7 +1,8 @@
-"""Whether this Python has the packages that requirements.txt names, in their versions."""
+"""What is installed: Sluice's own version, and whether the packages have those of requirements.txt."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -9,6 +10,12 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 REQUIREMENTS = "requirements.txt"
+
+
+@functools.cache
+def own_version() -> str:
+    """Sluice's version, as pyproject.toml had it when this environment was made."""
+    return version("sluice")
 
 
 def differing(requirements: str) -> Iterator[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from pydantic.json_schema import models_json_schema
 
 from sluice.metrics import load_team
+from sluice.runtime.installed import own_version
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice_airflow.api import (
     errors,
@@ -38,7 +38,7 @@ def make_app() -> FastAPI:
     load_team()
     app = FastAPI(
         title="Sluice",
-        version=version("sluice"),
+        version=own_version(),
         description="What is counted: tasks, value lists and topics.",
         openapi_url=None,  # FastAPI's own would ask for no login
         servers=[{"url": "/sluice"}],

@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from sluice.runtime.installed import own_version
 from sluice_airflow.api.security import may
 from sluice_airflow.console import shown
 from sluice_airflow.console.assets import assets
@@ -81,12 +82,13 @@ def lead_to(request: Request, where: str) -> Response:
 
 
 def render(request: Request, template: str, user: BaseUser | None, **values: Any) -> str:
-    """A template's text. Templates also know `base`, `api`, `static`, `user` and `may_write`."""
+    """A template's text. Templates also know `base`, `api`, `static`, `version`, `user` and `may_write`."""
     root = request.scope.get("root_path", "")
     known = {
         "base": f"{root}{PATH}",
         "api": f"{root}/api/v1",
         "static": f"{root}{PATH}/static/{assets().digest}",
+        "version": own_version(),
         "navigation": NAVIGATION,
         "user": None if user is None else user.get_name(),
         "may_write": user is not None and may("PUT", user),
