@@ -1,4 +1,4 @@
-"""A new instance has the tasks of include/tasks.yaml; an old one has what its user left."""
+"""A new instance has the first tasks, an old one its user's; a database of another release stops the start."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from sluice.cli import instance
 from sluice.runtime.settings import Settings
+from sluice.stack import bringup, supervisord
 from sluice.storage import postgres
 from sluice.tasks.store import TaskStore
 from tests.tasks.database import sqlite
@@ -22,3 +23,19 @@ def test_tasks_that_the_user_deleted_do_not_come_back(monkeypatch: pytest.Monkey
         store.delete(task.name, "ann")
     instance.tasks(Settings(instance="test"))
     assert store.list() == []
+
+
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_refused_database_stops_what_was_started_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, ran: bool
+) -> None:
+    def refuse(*given: object) -> None:
+        raise postgres.SchemaRefused("too old")
+
+    stopped: list[str] = []
+    monkeypatch.setattr(bringup, "up", refuse)
+    monkeypatch.setattr(supervisord, "running", lambda settings: ran)
+    monkeypatch.setattr(instance, "down", lambda settings, say: stopped.append(settings.instance))
+    with pytest.raises(postgres.SchemaRefused):
+        instance.up(Settings(instance="test"), print)
+    assert stopped == ([] if ran else ["test"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sluice.runtime.settings import Settings
-from sluice.stack import bringup, entry, shutdown
+from sluice.stack import bringup, entry, shutdown, supervisord
 from sluice.stack.initialise import STEPS, Step
 from sluice.stack.log import DaemonLog
 
@@ -19,9 +19,18 @@ Say = Callable[[str], None]
 def up(settings: Settings, say: Say) -> None:
     """Start the instance and wait until it is healthy and filled.
 
-    ``say`` gets a line for each step.
+    ``say`` gets a line for each step. A database of another release is refused: then what was started here is
+    stopped again, before a job of this release meets it.
     """
-    bringup.up(settings, say, ALL_STEPS)
+    from sluice.storage.postgres import SchemaRefused
+
+    ran = supervisord.running(settings)
+    try:
+        bringup.up(settings, say, ALL_STEPS)
+    except SchemaRefused:
+        if not ran:
+            down(bringup.reread(settings), say)
+        raise
     if text := outdated(bringup.reread(settings)):
         say(text)
 

@@ -27,7 +27,14 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 CONNECT_SECONDS = 5
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 
+#: The commit of version 0.1.0, the last with the migrations that lead to today's first one.
+BEFORE_FIRST = "d63abfdfdafd"
+
 T = TypeVar("T")
+
+
+class SchemaRefused(RuntimeError):
+    """The database's schema is of a release from which no migration of this one leads on."""
 
 
 def engine(settings: Settings) -> sqlalchemy.Engine:
@@ -73,12 +80,37 @@ def _in_memory(data: bytes) -> str:
 
 
 def migrate(settings: Settings) -> None:
-    """Bring the instance's database to the newest schema; what is already there stays."""
+    """Bring the instance's database to the newest schema; what is already there stays.
+
+    Raises SchemaRefused, and then has changed nothing.
+    """
     from alembic import command
 
     with engine(settings).begin() as connection:
         locks.take(connection, locks.Lock.MIGRATION)  # two at once would both create the tables
+        check_revision(connection)
         command.upgrade(alembic_config(connection), "head")
+
+
+def check_revision(connection: Connection) -> None:
+    """Raise SchemaRefused if no migration leads on from what is in the database."""
+    from alembic.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    scripts = ScriptDirectory.from_config(alembic_config())
+    known = {script.revision for script in scripts.walk_revisions()}
+    for found in set(MigrationContext.configure(connection).get_current_heads()) - known:
+        if found > max(known):
+            raise SchemaRefused(
+                f"the database is of a newer release: its schema has the revision {found}, and this release "
+                f"knows those up to {max(known)}. Run that release. Nothing was changed"
+            )
+        raise SchemaRefused(
+            f"the database is too old for this release: its schema has the revision {found}, and the first "
+            f"one here is {min(known)}. Upgrade it with version 0.1.0 first: `git checkout {BEFORE_FIRST}`, "
+            "`make setup`, `sluice up`, `sluice down`; then come back to this release, `make setup` and "
+            "`sluice up`. Nothing was changed"
+        )
 
 
 def alembic_config(connection: Connection | None = None) -> Config:
