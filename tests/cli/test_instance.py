@@ -1,4 +1,4 @@
-"""A new instance has the first tasks, an old one its user's; a database of another release stops the start."""
+"""A new instance has the first tasks, an old one its user's; another release's database stops the start."""
 
 from __future__ import annotations
 
