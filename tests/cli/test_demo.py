@@ -198,7 +198,7 @@ def test_the_demo_shows_what_the_speed_layer_says_of_its_grouping(tmp_path: Path
 
 
 def test_one_of_the_examples_is_routed_by_a_plan_and_the_others_are_left_to_auto() -> None:
-    tasks = parse_tasks((ROOT / "include" / "examples" / "twelve_tasks.yaml").read_text())
+    tasks = parse_tasks((ROOT / "include" / "examples" / "tasks.yaml").read_text())
     named = {task.name: task.grouping.strategy for task in tasks if task.grouping is not None}
     assert named == {"pages_per_day": "planned"}
 
@@ -209,7 +209,7 @@ def test_the_demo_counts_the_examples_beside_what_a_new_platform_has(
     database = sqlite()
     monkeypatch.setattr(postgres, "engine", lambda settings: database)
     store = TaskStore(database)
-    files = [ROOT / "include" / name for name in ("tasks.yaml", "examples/twelve_tasks.yaml")]
+    files = [ROOT / "include" / name for name in ("tasks.yaml", "examples/tasks.yaml")]
     store.apply(parse_tasks(files[0].read_text()), "sluice")
     settings: Any = SimpleNamespace(root=ROOT)
     said: list[str] = []
@@ -221,7 +221,7 @@ def test_the_demo_counts_the_examples_beside_what_a_new_platform_has(
     }
     assert all(not task.spec.sets for task in store.active("logs"))
     assert said[0] == said[1]
-    assert said[0].startswith("15 tasks, ")
+    assert said[0].startswith("14 tasks, ")
 
 
 def test_the_demo_makes_one_dashboard_for_its_user_and_shares_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -297,8 +297,8 @@ def test_the_charts_of_the_demo_can_be_drawn() -> None:
     from sluice_airflow.console.chart_address import address_of, read_address
     from sluice_airflow.console.chart_in import asked
 
-    specs = parse_tasks((ROOT / "include" / "examples" / "twelve_tasks.yaml").read_text())
-    tasks = {spec.name: ActiveTask(1, 1, spec) for spec in specs}
+    files = (ROOT / "include" / name for name in ("tasks.yaml", "examples/tasks.yaml"))
+    tasks = {spec.name: ActiveTask(1, 1, spec) for file in files for spec in parse_tasks(file.read_text())}
     for title, address in CHARTS:
         chart = read_address(address)
         assert sorted(address_of(chart).split("&")) == sorted(address.split("&")), title

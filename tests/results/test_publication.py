@@ -253,7 +253,7 @@ class Demo(Counting):
     def __init__(self, settings: Settings) -> None:
         examples = ROOT / "include" / "examples"
         lists = parse_lists((examples / "lists.yaml").read_text())
-        specs = parse_tasks((examples / "twelve_tasks.yaml").read_text())
+        specs = parse_tasks((examples / "tasks.yaml").read_text())
         super().__init__(settings, [each.with_sets(lists) for each in specs])
         self.cells: list[bytes] = []
 

@@ -88,6 +88,6 @@ def test_a_change_of_it_is_stored_and_makes_no_version(tasks: TaskStore, unique:
     ]
 
 
-@pytest.mark.parametrize("file", ["tasks.yaml", "examples/twelve_tasks.yaml"])
+@pytest.mark.parametrize("file", ["tasks.yaml", "examples/tasks.yaml"])
 def test_every_task_that_comes_with_the_platform_has_one(file: str) -> None:
     assert [t.name for t in parse_tasks((ROOT / "include" / file).read_text()) if not t.description] == []

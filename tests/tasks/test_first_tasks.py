@@ -127,7 +127,7 @@ def test_sql_over_the_lines_says_the_same() -> None:
 
 
 def test_no_first_task_and_no_example_cuts_at_a_delimiter() -> None:
-    for file in (FILE, FILE.parent / "examples" / "twelve_tasks.yaml"):
+    for file in (FILE, FILE.parent / "examples" / "tasks.yaml"):
         for task in parse_tasks(file.read_text()):
             extracts = [each.extract for each in (*task.dimensions, *task.where)]
             extracts += [task.measure.extract] if task.measure else []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sluice.tasks import TasksRefused, parse_documents, parse_tasks
 from sluice.tasks.form import fits, from_form, to_form
 
-EXAMPLES = Path(__file__).parents[2] / "include/examples/twelve_tasks.yaml"
+EXAMPLES = Path(__file__).parents[2] / "include/examples/tasks.yaml"
 texts = st.text(st.sampled_from("aä1 \\t\t\n\r\"',;:{}[]#-"), min_size=1, max_size=6)
 extracts = st.fixed_dictionaries(
     {},

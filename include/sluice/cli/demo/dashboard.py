@@ -11,7 +11,7 @@ NAME = "Demo"
 #: Titles, and addresses of charts as the console writes them. Most show all of the log, which is short.
 CHARTS = (
     ("All lines", "task=traffic&metric=count&compare=before"),
-    ("Answers by status", "task=hits_per_status&metric=count&split=status&last=all&period=1h&shape=stack"),
+    ("Answers by status", "task=hits_by_status&metric=count&split=status&last=all&period=1h&shape=stack"),
     ("Bytes by section", "task=bytes_per_section&metric=sum&split=section&last=all&period=1h&shape=bars"),
     ("Sizes of answers, by class", "task=sizes_per_class&metric=p50&metric=p95&split=class&last=all"),
     ("Clients by method", "task=clients_per_method&metric=unique&split=method&last=all"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 GENERATED_LINES = 10_000
 #: The tasks that the demo counts: together they use every metric, extraction and filter.
 EXAMPLES = Path("include", "examples")
-TASKS, LISTS = "twelve_tasks.yaml", "lists.yaml"
+TASKS, LISTS = "tasks.yaml", "lists.yaml"
 
 #: Writing the log takes this time, or longer if it must: there must be several batches, because plans are
 #: made between them.

@@ -43,7 +43,7 @@ DAY_MS = 86_400_000
 
 def tasks() -> list[ActiveTask]:
     lists = parse_lists((EXAMPLES / "lists.yaml").read_text())
-    specs = parse_tasks((EXAMPLES / "twelve_tasks.yaml").read_text())
+    specs = parse_tasks((EXAMPLES / "tasks.yaml").read_text())
     return [ActiveTask(n, 1, spec.with_sets(lists)) for n, spec in enumerate(specs, 1)]
 
 
