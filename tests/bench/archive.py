@@ -34,7 +34,7 @@ NAME = "archive"
 SINGLES, IN_BLOCKS = 1_000_000, 6_000_000
 PARTITIONS = 4
 BLOCK_BYTES, STRETCH_BYTES = 64 << 10, 256 << 10
-CPU_LIMIT, RATE_LIMIT = 0.25, 0.4  # docs/decisions/0050-the-archive-against-the-least.md
+CPU_LIMIT, RATE_LIMIT = 0.25, 0.4  # docs/performance.md, "Tuning notes"
 BEAT_SECONDS = 0.05
 PATIENCE = 300.0
 

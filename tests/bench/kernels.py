@@ -1,4 +1,4 @@
-"""The pass inside `mapInArrow` by the engine, pyarrow, Polars and DuckDB (ADR 0006)."""
+"""The pass inside `mapInArrow` by the engine, pyarrow, Polars and DuckDB."""
 
 from __future__ import annotations
 

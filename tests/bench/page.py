@@ -18,12 +18,15 @@ IMAGES = ROOT / "docs" / "images"
 
 HEADER = """# Performance
 
-Made by `python -m tests.bench page` from what the benches wrote into `var/bench`; not edited by hand.
+Made by `python -m tests.bench page` from what the benches wrote into `var/bench`; only the
+[tuning notes](#tuning-notes) at its end are edited by hand.
 `make bench` runs all but those of grouping, which `make bench-grouping` runs; both exit with 1 where a bar
 fails. `python -m tests.bench NAME` runs one, `--quick` with less of everything. A figure that compares is a
 ratio within one run: the contenders are first shown to compute the same, then they take turns, and the median
 of the rounds counts.
 """
+#: The section that people write; it comes last, and stays as it is.
+NOTES = "Tuning notes"
 WIDTH = 105
 BAR_COLUMNS = ("bar", "figure", "limit", "holds")
 
@@ -42,7 +45,7 @@ def write(folder: Path = FOLDER, page: Path = PAGE, images: Path = IMAGES) -> No
         raise SystemExit(f"nothing was measured yet in {folder}: run `make bench`")
     shown = sections(page.read_text()) if page.exists() else {}
     shown |= {outcome.bench: section(outcome) for outcome in outcomes}
-    page.write_text("\n".join([HEADER, *(shown[name] for name in BENCHES if name in shown)]))
+    page.write_text("\n".join([HEADER, *(shown[name] for name in (*BENCHES, NOTES) if name in shown)]))
     for outcome in outcomes:
         for path, curve in zip(plots(outcome), outcome.curves, strict=True):
             plot(curve, images / path)
@@ -52,7 +55,7 @@ def write(folder: Path = FOLDER, page: Path = PAGE, images: Path = IMAGES) -> No
 
 
 def sections(page: str) -> dict[str, str]:
-    """The sections of a page by bench, each with its heading, as `section` writes them."""
+    """The sections of a page by bench, each with its heading, as `section` writes them; and the notes."""
     return {part.split("\n", 1)[0]: f"## {part.rstrip()}\n" for part in re.split(r"(?m)^## ", page)[1:]}
 
 
@@ -74,6 +77,8 @@ def bars(page: str) -> dict[str, list[Bar]]:
     """The bars that a page shows, by bench, read back from what `section` wrote."""
     found: dict[str, list[Bar]] = {}
     for name, text in sections(page).items():
+        if name == NOTES:
+            continue
         rows = text.split("| " + " | ".join(BAR_COLUMNS) + " |\n", 1)[1].split("\n\n", 1)[0]
         for row in rows.splitlines()[1:]:
             bar, figure, limit, holds = (part.strip() for part in row.strip("|").split("|"))

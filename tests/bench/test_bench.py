@@ -177,14 +177,17 @@ def test_the_page_and_its_plots_are_written(tmp_path: Path) -> None:
         page.write(tmp_path / "nowhere", tmp_path / "page.md", tmp_path / "images")
 
 
-def test_the_page_keeps_what_was_measured_on_another_machine(tmp_path: Path) -> None:
+def test_the_page_keeps_what_was_measured_on_another_machine_and_the_notes(tmp_path: Path) -> None:
     elsewhere = replace(sample(), bench="sketches", what="Measured elsewhere.")
     stale = replace(sample(), what="Measured before.")
     made = tmp_path / "page.md"
-    made.write_text("\n".join([page.HEADER, page.section(elsewhere), page.section(stale)]))
+    notes = f"## {page.NOTES}\n\n- **A pass has 262,144 lines.**\n"
+    made.write_text("\n".join([page.HEADER, page.section(elsewhere), page.section(stale), notes]))
     sample().write(tmp_path)
     page.write(tmp_path, made, tmp_path / "images")
-    assert made.read_text() == "\n".join([page.HEADER, page.section(sample()), page.section(elsewhere)])
+    parts = [page.HEADER, page.section(sample()), page.section(elsewhere), notes]
+    assert made.read_text() == "\n".join(parts)
+    assert list(page.bars(made.read_text())) == ["tasks", "sketches"]
 
 
 @pytest.mark.skipif(not page.PAGE.exists(), reason="nothing was measured yet")

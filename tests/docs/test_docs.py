@@ -173,8 +173,3 @@ def test_the_first_tasks_of_the_demo_page_are_there() -> None:
     block = next(piece for piece in code(text_of("docs/demo.md")) if piece.startswith("- name:"))
     assert yaml.safe_load(block)[0] in yaml.safe_load(text_of("include/tasks.yaml"))
     assert {"hits_by_status", "bytes_by_path", "hits_by_client"} <= names
-
-
-def test_every_decision_has_a_number_of_its_own() -> None:
-    numbers = [path.name[:4] for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md")]
-    assert len(numbers) == len(set(numbers))
