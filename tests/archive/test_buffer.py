@@ -24,8 +24,9 @@ def test_a_file_takes_whole_records(most: int, taken: int) -> None:
     assert buffer.due() == (most <= 6)
 
 
-def test_a_file_is_due_when_its_lines_have_many_bytes() -> None:
-    buffer = Buffer(Archive(max_bytes=1_000))
+def test_a_file_is_due_when_its_lines_have_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.archive.buffer.FILE_BYTES", 1_000)
+    buffer = Buffer(Archive())
     buffer.add(blocks({5: 1}))
     assert not buffer.due()
     buffer.add(blocks({6: 9}))

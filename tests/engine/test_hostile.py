@@ -11,6 +11,7 @@ import pytest
 
 from sluice.engine.count import count
 from sluice.engine.merge import merge
+from sluice.engine.outcomes import DIMENSION_BYTES
 from sluice.engine.plan import EnginePlan
 from sluice.engine.results import results
 from sluice.engine.rowkey import RowKey, series_values
@@ -76,7 +77,7 @@ def test_a_line_that_is_one_value_of_a_megabyte() -> None:
 def test_bytes_that_are_no_text(garbage: bytes) -> None:
     lines = [garbage, line(path="/a").replace(b"/a", b"/" + garbage), garbage + line(path="/ok"), line()]
     text = garbage.decode(errors="replace")
-    longer = len(f"/{text}".encode()) > LIMITS.dimension_bytes
+    longer = len(f"/{text}".encode()) > DIMENSION_BYTES
     expected = {("/ok",): 1, ("/",): 1} | ({} if longer else {(f"/{text}",): 1})
     assert series(lines, spec(dimensions=[PATH])) == expected
 

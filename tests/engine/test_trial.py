@@ -80,9 +80,9 @@ def test_every_reason_for_which_a_line_is_not_counted() -> None:
 
 def test_a_value_over_the_limit_keeps_the_line_from_this_task() -> None:
     task = spec(dimensions=[{"name": "path", "extract": {"delimiter": " ", "index": 6}}])
-    (found,) = trial(task, LOGS, [line(path="/" + "x" * 50)], Limits(dimension_bytes=32))
+    (found,) = trial(task, LOGS, [line(path="/" + "x" * 1_024)], LIMITS)
     assert (found.dead, found.outcome) == (None, "too_long")
-    assert found.why == "value of dimension path is over 32 bytes"
+    assert found.why == "value of dimension path is over 1024 bytes"
 
 
 @pytest.mark.parametrize(("size", "number"), [("512", 512.0), ("1e3", 1000.0), ("-", None), ("abc", None)])

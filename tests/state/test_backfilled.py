@@ -18,6 +18,7 @@ from sluice.batch.day_lines import DAY_LINES
 from sluice.batch.reckoned import Parts, gathered
 from sluice.engine.count import count
 from sluice.engine.merge import merge
+from sluice.engine.outcomes import DIMENSION_BYTES
 from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.schema import KEYS, of_version, partials_schema
 from sluice.engine.set_aside import TasksFailed
@@ -277,7 +278,7 @@ def test_rows_of_filled_days_do_not_belong_to_the_speed_layer() -> None:
     assert not pointer.row.encode().startswith(period_prefix(block.period))
 
 
-LONG = "x" * (LIMITS.dimension_bytes + 1)
+LONG = "x" * (DIMENSION_BYTES + 1)
 BY_PATH = spec(name="path", dimensions=[{"name": "path", "extract": {"delimiter": " ", "index": 6}}])
 BY_STATUS = spec(name="status")
 

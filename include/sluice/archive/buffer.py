@@ -9,6 +9,10 @@ import pyarrow as pa
 
 from sluice.runtime.settings import Archive
 
+#: Bytes of a file's lines before they are packed, about at most: a file is made in memory, and `sluice.lines`
+#: reads it as a whole.
+FILE_BYTES = 64 << 20
+
 
 class Buffer:
     """The lines of the next file, in their order."""
@@ -46,7 +50,7 @@ class Buffer:
         """Whether the file is full or old enough to be written."""
         limits = self._limits
         return self.lines > 0 and (
-            self.lines >= limits.max_lines or self._bytes >= limits.max_bytes or self.seconds_left() <= 0
+            self.lines >= limits.max_lines or self._bytes >= FILE_BYTES or self.seconds_left() <= 0
         )
 
     def seconds_left(self) -> float:

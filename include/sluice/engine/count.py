@@ -23,7 +23,7 @@ from sluice.engine.aggregation import Grouping, Shared, aggregate
 from sluice.engine.cut import COMPILED_LINES
 from sluice.engine.extract import BatchLines, numbers, passing
 from sluice.engine.groups import Coded, Groups, code, group
-from sluice.engine.outcomes import ABSENT, FILTERED, LONG, TaskOutcome, outcome
+from sluice.engine.outcomes import ABSENT, DIMENSION_BYTES, FILTERED, LONG, TaskOutcome, outcome
 from sluice.engine.parse import dead_reason, event_time, refused
 from sluice.engine.plan import EnginePlan, Range, Selection, TaskPlan, inside
 from sluice.engine.rowkey import escape_column
@@ -279,7 +279,7 @@ class _Pass:
             values = self._lines.values(selection.extract)
             flags = np.where(passing(values, selection.filter), 0, FILTERED).astype(np.uint8)
             if dimension:
-                over = pc.greater(pc.binary_length(values.distinct), self._plan.limits.dimension_bytes)
+                over = pc.greater(pc.binary_length(values.distinct), DIMENSION_BYTES)
                 flags[:-1] |= over.to_numpy(zero_copy_only=False).astype(np.uint8) * np.uint8(LONG)
             flags[-1] = ABSENT
             nothing = values.complete and not flags[:-1].any()

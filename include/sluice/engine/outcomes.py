@@ -4,7 +4,7 @@ A line is judged by a task alone, whatever other tasks there are, and by the fir
 
 1. *filtered*: a filter (of a condition or a dimension) sees a value and does not let it pass;
 2. *unmatched*: a condition or a dimension takes nothing from the line;
-3. *too long*: the value of a dimension is over `limits.dimension_bytes`;
+3. *too long*: the value of a dimension is over `DIMENSION_BYTES`;
 4. *counted*.
 
 A missing measure keeps no line from being counted. Apart from tasks, a line is unmatched by its topic if it
@@ -24,6 +24,9 @@ import pyarrow.compute as pc
 
 from sluice.runtime.arrays import Bools, Bytes, Ints
 
+#: The most bytes of a dimension's value. Both layers must skip the same lines, on every day. And the values
+#: of eight dimensions, the most that a task has, fit into a row key of HBase (32 KiB) with each byte escaped.
+DIMENSION_BYTES = 1 << 10
 #: What a value does to its line; a line has the flags of all its values.
 LONG, ABSENT, FILTERED = 1, 2, 4
 FLAGS = 8

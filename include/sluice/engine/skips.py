@@ -14,6 +14,7 @@ from sluice.engine.extract import BatchLines
 from sluice.engine.groups import Coded, code
 from sluice.engine.outcomes import (
     ABSENT,
+    DIMENSION_BYTES,
     NOTHING,
     SAMPLE_BYTES,
     SAMPLES,
@@ -120,7 +121,7 @@ class OutcomeCollector:
                     "offset": int(self._places.offset[row]),
                     "line_in_record": int(self._places.line_in_record[row]),
                     "bytes": len(line),
-                    "line": line[: min(SAMPLE_BYTES, self._plan.limits.dead_letter_bytes)],
+                    "line": line[:SAMPLE_BYTES],
                 }
             )
 
@@ -134,9 +135,8 @@ class OutcomeCollector:
 
     def _exceeds(self, task: TaskPlan, row: int) -> str:
         """Which dimension has too long a value in the line."""
-        limit = self._plan.limits.dimension_bytes
         for name, dimension in zip(task.names[len(task.where) :], task.dimensions, strict=True):
             values = self._lines.values(dimension.extract)
-            if len(values.distinct[int(values.codes[row])].as_py().encode()) > limit:
-                return too_long(name, limit)
+            if len(values.distinct[int(values.codes[row])].as_py().encode()) > DIMENSION_BYTES:
+                return too_long(name, DIMENSION_BYTES)
         return ""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from sluice.engine.count import count
 from sluice.engine.extract import BatchLines, ExtractedValues, numbers, passing
 from sluice.engine.merge import merge
-from sluice.engine.outcomes import NOTHING, too_long
+from sluice.engine.outcomes import DIMENSION_BYTES, NOTHING, too_long
 from sluice.engine.parse import dead_reason, event_time
 from sluice.engine.plan import EnginePlan, Selection
 from sluice.engine.results import RESULTS, results
@@ -142,7 +142,6 @@ class _Trial:
         self._event_ms, self._valid = event_time(column, topic)
         self._starts = self._plan.period.starts(self._event_ms)
         self._dead: list[str | None] = dead_reason(column, self._valid, limits).to_pylist()
-        self._most = limits.dimension_bytes
 
     def run(self) -> list[LineTrial]:
         where = [
@@ -193,8 +192,8 @@ class _Trial:
         passed = passing(values, selection.filter)[values.codes].tolist()
         made = []
         for value, ok in zip(_of_lines(values), passed, strict=True):
-            if dimension and ok and len((value or "").encode()) > self._most:
-                made.append(Step(name, _shown(value), False, too_long(name, self._most), True))
+            if dimension and ok and len((value or "").encode()) > DIMENSION_BYTES:
+                made.append(Step(name, _shown(value), False, too_long(name, DIMENSION_BYTES), True))
             else:
                 made.append(Step(name, _shown(value), ok, _verdict(selection.filter, value, ok)))
         return made

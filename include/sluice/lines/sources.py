@@ -18,9 +18,9 @@ from sluice.storage.stores import Stores
 from sluice.transmission.records import RECORDS
 from sluice.transmission.topics import TopicMissing, Topics
 
-#: A file is read as a whole, because it has at most 64 MiB of lines (`archive.max_bytes`). Its rows are made
-#: FILE_LINES at a time: the names of host and file, which are written once for many lines, may have 1,000
-#: bytes.
+#: A file is read as a whole, because it has at most 64 MiB of lines (`archive.buffer.FILE_BYTES`). Its rows
+#: are made FILE_LINES at a time: the names of host and file, which are written once for many lines, may have
+#: 1,000 bytes.
 FILE_LINES = 32_768
 
 

@@ -230,15 +230,12 @@ class Speed(BaseModel):
 
 class Archive(BaseModel):
     max_lines: int = Field(300_000, ge=1)
-    max_bytes: int = Field(64 << 20, ge=1)
     max_age_seconds: float = Field(15.0, gt=0)
     members: int = Field(0, ge=0, le=64)  # archivers at most; 0: half as many as the machine has cores
 
 
 class Limits(BaseModel):
     line_bytes: int = 1 << 20
-    dimension_bytes: int = 1 << 10
-    dead_letter_bytes: int = 4 << 10
     unpacked_log_bytes: int = Field(0, ge=0)  # of a packed log to replay; 0: 100 times its size, or 64 MiB
     series: int = Field(100_000, gt=0)  # of a task version in one period; with more, the task is set aside
 

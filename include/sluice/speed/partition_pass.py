@@ -70,6 +70,8 @@ from sluice.transmission.records import (
     UNREADABLE,
 )
 
+#: The most bytes of its line that a dead letter keeps: enough to see what is wrong with it.
+DEAD_LETTER_BYTES = 4 << 10
 # A pass keeps at most DEAD_BYTES of its dead letters' lines: a topic of nothing else must still fit into the
 # driver.
 DEAD_BYTES = 8 << 20
@@ -153,7 +155,7 @@ class PartitionPass:
     def _dead_letters(self, lines: pa.RecordBatch, reason: pa.Array, alive: pa.Array) -> pa.Table:
         lost = lines.filter(pc.invert(alive))
         line = lost.column("line")
-        most = min(self.plan.limits.dead_letter_bytes, DEAD_BYTES // max(1, len(line)))
+        most = min(DEAD_LETTER_BYTES, DEAD_BYTES // max(1, len(line)))
         kept = {name: lost.column(name) for name in KEPT}
         return pa.table(
             {
