@@ -13,8 +13,8 @@ import signal
 from pathlib import Path
 
 from sluice.archive import service
-from sluice.archive.heartbeat import ARCHIVER
 from sluice.runtime import garbage
+from sluice.stack.jobs import ARCHIVER
 
 
 def main() -> int:

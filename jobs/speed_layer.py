@@ -30,8 +30,9 @@ from sluice.spark.session import SPEED_LAYER as CONFIG
 from sluice.spark.session import session
 from sluice.speed.driver import run
 from sluice.speed.own_topics import Named, OwnTopics
-from sluice.speed.progress import SpeedProgress, progress_path
+from sluice.speed.progress import SpeedProgress
 from sluice.stack.jobs import SPEED_LAYER, drivers
+from sluice.stack.progress import DriverState, progress_file
 from sluice.storage.commits import FencedOut
 
 FENCED = 3
@@ -60,7 +61,7 @@ def main() -> int:
 
     load_team()
     settings = get_settings()
-    progress = SpeedProgress(given.progress or progress_path(settings, given.member), given.member)
+    progress = SpeedProgress(given.progress or progress_file(settings, given.member), given.member)
     if len(drivers(settings)) > 1 and not (given.topic or progress.waits or progress.owned):
         logging.error("another process is the driver %s: see `sluice status`", given.member)
         return FENCED
@@ -78,12 +79,12 @@ def main() -> int:
     try:
         run(spark, settings, progress, own, stopping)
     except FencedOut as error:
-        progress.state("fenced")
+        progress.state(DriverState.FENCED)
         logging.error("%s", error)
         return FENCED
     finally:
         spark.stop()
-    progress.state("stopped")
+    progress.state(DriverState.STOPPED)
     return 0
 
 

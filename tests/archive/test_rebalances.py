@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +18,7 @@ from sluice.archive.heartbeat import Heartbeat
 from sluice.archive.rebalances import DIED
 from sluice.monitoring.lag.cost import costs
 from sluice.runtime.settings import Settings
+from sluice.stack.progress import ArchivedTopic, ArchiverProgress, ArchivingState, read
 from sluice.storage import postgres, rebalances
 from sluice.storage.rebalances import Rebalance
 from tests.tasks.database import sqlite
@@ -80,7 +81,9 @@ def test_postgresql_s_clock_is_this_machine_s(stack: Settings) -> None:
 
 def beat(path: Path, state: str, partitions: dict[str, Any], topic: str = "logs") -> None:
     """A process beats, and ends."""
-    Heartbeat(path).beat(topic, {"state": state, "generation": 7, "partitions": partitions})
+    Heartbeat(path).beat(
+        topic, ArchivedTopic.model_validate({"state": state, "generation": 7, "partitions": partitions})
+    )
 
 
 def died(database: sa.Engine, path: Path) -> Sequence[Rebalance]:
@@ -92,14 +95,19 @@ def died(database: sa.Engine, path: Path) -> Sequence[Rebalance]:
     return found[: len(found) - before]
 
 
+@pytest.mark.parametrize("written_as", [datetime.isoformat, datetime.timestamp])
 def test_a_member_that_died_lost_its_partitions_at_its_last_heartbeat(
-    database: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: sa.Engine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    written_as: Callable[..., Any],
 ) -> None:
+    """Seconds since 1970 are what an archiver of an earlier release wrote."""
     monkeypatch.setattr(rebalances, "ahead", lambda _: timedelta(0))
     path = tmp_path / "progress.json"
     beat(path, "archiving", PARTS)
     document = json.loads(path.read_text())
-    document["updated_at"] = AT.timestamp()
+    document["updated_at"] = written_as(AT)
     document["topics"]["logs"]["age"] = 3.0  # the thread of this topic hung before the process died
     path.write_text(json.dumps(document))
     (row,) = died(database, path)
@@ -107,7 +115,7 @@ def test_a_member_that_died_lost_its_partitions_at_its_last_heartbeat(
     assert (row.gained, row.lost, row.seconds) == ((), (0, 2), None)
     assert row.at == AT - timedelta(seconds=3)
     assert not died(database, path), "a process that dies before its first heartbeat says no more"
-    assert json.loads(path.read_text())["updated_at"] == AT.timestamp(), "it is as old as it was"
+    assert json.loads(path.read_text())["updated_at"] == AT.isoformat(timespec="milliseconds"), "as it was"
 
 
 @pytest.mark.parametrize(
@@ -139,11 +147,8 @@ def test_a_heartbeat_says_how_long_each_topic_has_been_silent(
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     heartbeat = Heartbeat(tmp_path / "progress.json")
-    heartbeat.beat("logs", {"state": "archiving"})
+    heartbeat.beat("logs", ArchivedTopic(state=ArchivingState.ARCHIVING))
     clock[0] += 40.0
-    heartbeat.beat("shop", {"state": "archiving"})
-    topics = json.loads((tmp_path / "progress.json").read_text())["topics"]
-    assert topics == {
-        "logs": {"state": "archiving", "age": 40.0},
-        "shop": {"state": "archiving", "age": 0.0},
-    }
+    heartbeat.beat("shop", ArchivedTopic(state=ArchivingState.ARCHIVING))
+    topics = read(tmp_path / "progress.json", ArchiverProgress).topics
+    assert {name: topic.age for name, topic in topics.items()} == {"logs": 40.0, "shop": 0.0}

@@ -81,7 +81,7 @@ def watch_says(
 ) -> None:
     lag: dict[str, Any] = {"logs": {"archive": {"records": 9, "seconds": seconds}}}
     lag["shop"] = {"archive": {"records": 0 if other == 0 else 5, "seconds": other}}
-    look = {"at": time.time() - age, "lag": lag}
+    look = {"updated_at": time.time() - age, "lag": lag}
     (settings.home / "run" / "watch.progress.json").write_text(json.dumps(look))
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,8 +19,10 @@ from sluice.archive import session
 from sluice.archive.archiver import Archiver
 from sluice.archive.assignor import LoadAssignor
 from sluice.archive.file import COMPRESSION_LEVEL, ArchivedPartition, of_records
-from sluice.archive.heartbeat import ARCHIVER, Heartbeat
+from sluice.archive.heartbeat import Heartbeat
 from sluice.runtime.settings import Settings
+from sluice.stack.jobs import ARCHIVER
+from sluice.stack.progress import ArchivedTopic, PartitionProgress
 from sluice.storage.hdfs import HdfsStore
 from sluice.transmission.identity import Message, records
 from sluice.transmission.mac import genuine, identity_key
@@ -196,8 +197,8 @@ class Topic:
         """Archive every record, into files as large as the settings make them."""
         clock, stop = Clock(), threading.Event()
 
-        def look(partitions: dict[str, Any]) -> None:
-            taken = sum(each["buffered"] + each["lines"] for each in partitions.values())
+        def look(partitions: Mapping[int, PartitionProgress]) -> None:
+            taken = sum(each.buffered + each.lines for each in partitions.values())
             if taken:
                 clock.begin()
             if taken >= self._lines:
@@ -250,12 +251,12 @@ class Clock:
 class Watched(Heartbeat):
     """A heartbeat that is looked at instead of written."""
 
-    def __init__(self, path: Path, look: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, path: Path, look: Callable[[Mapping[int, PartitionProgress]], None]) -> None:
         super().__init__(path)
         self._look = look
 
-    def beat(self, topic: str, state: dict[str, Any]) -> None:
-        self._look(state["partitions"])
+    def beat(self, topic: str, state: ArchivedTopic) -> None:
+        self._look(state.partitions)
 
 
 @dataclass

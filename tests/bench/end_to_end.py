@@ -196,8 +196,8 @@ def wait_for(settings: Settings, labels: set[str]) -> None:
     deadline = time.monotonic() + START_SECONDS
     writer = Writer(settings)
     while time.monotonic() < deadline:
-        topics = jobs.progress(settings, "speed_layer").get("topics", {})
-        if labels <= set(topics.get(TOPIC, {}).get("tasks", ())):
+        topic = jobs.speed_layer(settings).topics.get(TOPIC)
+        if topic and labels <= set(topic.tasks):
             return
         writer.probe(f"{PROBE}start")
         time.sleep(2.0)

@@ -20,6 +20,7 @@ from sluice.collection.pattern import Pattern
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.stack.memory import ProcessFamily, proportional_bytes
+from sluice.stack.progress import CountedTopic, SpeedLayerProgress
 from tests.bench import workload
 
 TOPIC = "logs"
@@ -143,19 +144,18 @@ class Watch:
         self._memory = (0, 0)
         first = self.progress()
         self.before = self._records(first)
-        self.pid, self.token = first.get("pid"), self._topic(first).get("token")
+        self.pid, self.token = first.pid, self._topic(first).token
 
-    def progress(self) -> dict[str, Any]:
-        return jobs.progress(self.settings, "speed_layer")
+    def progress(self) -> SpeedLayerProgress:
+        return jobs.speed_layer(self.settings)
 
     def look(self) -> Seen:
         """Look at the platform now and keep the look in `seen`. Raises Restarted."""
         progress = self.progress()
         topic = self._topic(progress)
-        if progress.get("pid") != self.pid or topic.get("token") != self.token:
-            raise Restarted(
-                f"the speed layer of {self.settings.instance} was restarted: {topic.get('errors')}"
-            )
+        if progress.pid != self.pid or topic.token != self.token:
+            errors = [error.message for error in topic.errors]
+            raise Restarted(f"the speed layer of {self.settings.instance} was restarted: {errors}")
         counted = self._records(progress) - self.before
         at = time.monotonic() - self._began
         if at >= self._measured + MEMORY_SECONDS:
@@ -167,9 +167,9 @@ class Watch:
             lag=self.writer.written - counted,
             memory=self._memory[0],
             speed_memory=self._memory[1],
-            batch_ms=sum(topic.get("durations", {}).values()),
-            seq=topic.get("seq", 0),
-            pass_us=topic.get("pass_us", 0),
+            batch_ms=sum(topic.durations.values()),
+            seq=topic.seq or 0,
+            pass_us=topic.pass_us,
         )
         self.seen.append(seen)
         return seen
@@ -208,12 +208,12 @@ class Watch:
             return set()
 
     @staticmethod
-    def _topic(progress: dict[str, Any]) -> dict[str, Any]:
-        return dict(progress.get("topics", {}).get(TOPIC, {}))
+    def _topic(progress: SpeedLayerProgress) -> CountedTopic:
+        return progress.topics.get(TOPIC, CountedTopic())
 
-    def _records(self, progress: dict[str, Any]) -> int:
+    def _records(self, progress: SpeedLayerProgress) -> int:
         topic = self._topic(progress)
-        return int(topic.get("records", 0)) - int(topic.get("doubled", 0))
+        return topic.records - topic.doubled
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import pytest
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import ROOT, Limits, Settings
+from sluice.stack.progress import CountedTopic, SpeedLayerProgress
 from sluice.state.merging import merge_into_blocks
 from tests.bench import contenders, end_to_end, flume, hbase, kernels, page, pressure, tasks, workload
 from tests.bench import start as start_bench
@@ -255,8 +256,9 @@ def test_memory_is_measured_every_ten_seconds_and_the_lag_at_each_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, now, measured = Settings(instance="trial", home=tmp_path), [100.0], []
-    progress = {"pid": 1, "topics": {"logs": {"token": "t", "records": 7, "pass_us": 12}}}
-    monkeypatch.setattr(pressure.jobs, "progress", lambda *_: progress)
+    topic = CountedTopic(token="t", records=7, pass_us=12)
+    progress = SpeedLayerProgress(pid=1, topics={"logs": topic})
+    monkeypatch.setattr(pressure.jobs, "speed_layer", lambda _: progress)
     monkeypatch.setattr(pressure.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(
         pressure.Watch, "_measure", lambda _: (measured.append(now[0]), (len(measured), 0))[1]

@@ -22,10 +22,12 @@ from sluice.collection import enrolment, hosts, inventory
 from sluice.collection.emulated import power
 from sluice.quality.hops import Hops
 from sluice.runtime.settings import ROOT, Settings, get_settings
-from sluice.speed.progress import SpeedProgress, progress_path
+from sluice.speed.progress import SpeedProgress
 from sluice.stack import network
 from sluice.stack.airflow_api import DagRun
 from sluice.stack.airflow_session import AirflowError
+from sluice.stack.jobs import SPEED_LAYER
+from sluice.stack.progress import CountingState, progress_file
 from sluice.storage import postgres, schema
 from sluice.storage.dashboards import Dashboards
 from sluice.storage.days import Days, published_now
@@ -190,8 +192,8 @@ def test_collectors_begin_on_two_hosts_and_one_goes_to_another(number: int) -> N
 def test_the_demo_shows_what_the_speed_layer_says_of_its_grouping(tmp_path: Path) -> None:
     settings: Any = SimpleNamespace(home=tmp_path)
     assert grouping_reports(settings) == []
-    layer = SpeedProgress(progress_path(settings))
-    layer.topic("logs", "starting")
+    layer = SpeedProgress(progress_file(settings, SPEED_LAYER))
+    layer.topic("logs", CountingState.STARTING)
     assert grouping_reports(settings) == []
     layer.batch("logs", {}, grouping={"4v1": ROUTED})
     assert [report.strategy for report in grouping_reports(settings)] == ["planned"]

@@ -17,7 +17,9 @@ from sluice.cli.main import app
 from sluice.grouping import STRATEGIES
 from sluice.grouping.auto import Auto, BatchFigures
 from sluice.runtime.settings import get_settings
-from sluice.speed.progress import SpeedProgress, progress_path
+from sluice.speed.progress import SpeedProgress
+from sluice.stack.jobs import SPEED_LAYER
+from sluice.stack.progress import CountingState, progress_file
 from sluice.storage import postgres
 from sluice.tasks import TaskSpec
 from sluice.tasks.store import TaskStore
@@ -75,10 +77,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def counted(home: Path) -> None:
-    progress = SpeedProgress(progress_path(get_settings()))
+    progress = SpeedProgress(progress_file(get_settings(), SPEED_LAYER))
     progress.batch("logs", {}, grouping={"3v2": document("combined"), "4v1": ROUTED})
     progress.batch("shop", {}, grouping={})
-    progress.topic("new", "starting")  # has counted nothing yet
+    progress.topic("new", CountingState.STARTING)  # has counted nothing yet
 
 
 def sluice(command: str, *arguments: str) -> Any:

@@ -21,12 +21,11 @@ from sluice.collection.hosts import Host
 from sluice.collection.release import ReleaseError
 from sluice.elsewhere import far, leftovers, shadow, state
 from sluice.elsewhere.far import FarJob
-from sluice.elsewhere.shadow import POLL_SECONDS, Shadow, now_like
+from sluice.elsewhere.shadow import POLL_SECONDS, Shadow
 from sluice.metrics import team
-from sluice.monitoring.series import age
 from sluice.runtime.settings import ROOT, TOLD, Settings, followed, newest
-from sluice.speed.progress import SpeedProgress
 from sluice.stack import jobs
+from sluice.stack.progress import progress_file
 from tests.processes import command_line
 from tests.waiting import until
 
@@ -96,11 +95,11 @@ def test_a_job_starts_elsewhere_is_shown_here_and_stops_in_order(
     standing = stand()
     (pid,) = [standing.becomes("alive").pid]
     assert pids(machine) == [pid]
-    path = jobs.progress_file(settings, MEMBER)
+    path = progress_file(settings, MEMBER)
     until(path.exists, what="the job's progress is here")
     document = json.loads(path.read_text())
     assert document["pid"] == pid
-    assert time.time() - document["updated_at"] < 600, "by the clock of this machine"
+    assert time.time() - jobs.written(jobs.of_member(settings, MEMBER)) < 600, "by the clock of this machine"
     standing.end()
     assert standing.code == [0]
     assert standing.said[-1] == f"{MEMBER}: stopped on h1"
@@ -108,15 +107,6 @@ def test_a_job_starts_elsewhere_is_shown_here_and_stops_in_order(
     assert "began with --member archiver-2 --progress" in capfd.readouterr().out
     logs = list(machine.home.glob(f".sluice/*/jobs/{MEMBER}/state/logs/out"))
     assert "ended in order" in logs[0].read_text()
-
-
-def test_a_time_is_written_as_the_job_writes_it(settings: Settings) -> None:
-    """Readers of the speed layer's progress want ISO 8601, and those of the archiver's seconds."""
-    driver = SpeedProgress(settings.home / "progress.json", "speed_layer")
-    driver.state("running")
-    at = json.loads((settings.home / "progress.json").read_text())["updated_at"]
-    assert 0 <= age(str(now_like(at)), time.time() + 1) < 600  # type: ignore[operator]
-    assert abs(float(now_like(1.0)) - time.time()) < 600
 
 
 def test_secrets_are_in_files_for_the_account_alone_and_in_no_command(
@@ -286,14 +276,14 @@ def test_the_progress_of_the_process_before_is_not_shown_as_that_of_the_next(
 ) -> None:
     stand().becomes("alive")
     (left,) = machine.home.glob(f".sluice/*/jobs/{MEMBER}/state/progress.json")
-    path = jobs.progress_file(settings, MEMBER)
+    path = progress_file(settings, MEMBER)
     until(path.exists, what="the job's progress is here")
     path.unlink()
     before = json.loads(left.read_text())
     left.write_text(json.dumps({**before, "pid": before["pid"] + 1}))
     time.sleep(2 * POLL_SECONDS)
     assert not path.exists()
-    left.write_text(json.dumps({**before, "topics": {"logs": {}}}))
+    left.write_text(json.dumps({**before, "topics": {"logs": {"state": "archiving"}}}))
     until(path.exists, what="its own progress is here")
 
 

@@ -19,6 +19,7 @@ from sluice.runtime import detached, successor
 from sluice.runtime.settings import ROOT, Settings
 from sluice.runtime.supervision import Supervisor
 from sluice.stack import jobs
+from sluice.stack.progress import SpeedLayerProgress, progress_file, read
 from tests.elsewhere.test_moving import watched
 from tests.processes import command_line
 from tests.waiting import until
@@ -33,15 +34,16 @@ import os, signal, sys, time
 sys.path.insert(0, {str(ROOT / "include")!r})
 from pathlib import Path
 from sluice.runtime.settings import get_settings
-from sluice.speed.progress import SpeedProgress, progress_path
+from sluice.speed.progress import SpeedProgress
+from sluice.stack.progress import DriverState, progress_file
 stopped = []
 signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))
 given = sys.argv[sys.argv.index("--progress") + 1] if "--progress" in sys.argv else None
-progress = SpeedProgress(Path(given) if given else progress_path(get_settings()))
-progress.state("starting")
+progress = SpeedProgress(Path(given) if given else progress_file(get_settings(), "speed_layer"))
+progress.state(DriverState.STARTING)
 while not stopped:
     if not Path("HOLD").exists():
-        progress.state("running")
+        progress.state(DriverState.RUNNING)
     time.sleep(0.05)
 """
 
@@ -60,13 +62,13 @@ def driver(settings: Settings, machine: EmulatedHost, hold: Path) -> Iterator[Su
     """It counts here."""
     hold.unlink()
     with watched(settings, DRIVER) as found:
-        until(lambda: said(settings, DRIVER).get("state") == "running", what="it counts here")
+        until(lambda: said(settings, DRIVER).state == "running", what="it counts here")
         hold.touch()
         yield found
 
 
-def said(settings: Settings, name: str) -> jobs.Document:
-    return jobs.read(settings, name)
+def said(settings: Settings, name: str) -> SpeedLayerProgress:
+    return read(progress_file(settings, name), SpeedLayerProgress)
 
 
 def there(machine: EmulatedHost) -> list[int]:
@@ -78,11 +80,11 @@ def waits(settings: Settings) -> moving.RunningMember:
 
     def so() -> moving.RunningMember | None:
         found = moving.seen(settings, NEXT)
-        return found if found and said(settings, NEXT).get("pid") == found.pid else None
+        return found if found and said(settings, NEXT).pid == found.pid else None
 
     found = until(so, what="the successor starts")
     assert found
-    assert said(settings, NEXT)["state"] == "starting"
+    assert said(settings, NEXT).state == "starting"
     return found
 
 
@@ -121,13 +123,13 @@ def test_a_driver_counts_here_until_the_next_one_can_count_there(
     assert waits(settings) == first, "it adopts what the one before has started"
     second = after(settings, first, lambda: killed(first.pid))
     assert moving.seen(settings, DRIVER) == here
-    assert said(settings, DRIVER)["pid"] == shadow(settings, DRIVER), "it speaks for itself"
+    assert said(settings, DRIVER).pid == shadow(settings, DRIVER), "it speaks for itself"
 
     hold.unlink()
     until(lambda: moving.arrived(settings, DRIVER, "h1"), what="the next one takes its place")
     assert moving.seen(settings, DRIVER) == second
-    until(lambda: said(settings, DRIVER)["pid"] == second.pid, what="its progress is that of the driver")
-    until(lambda: said(settings, NEXT) == {}, what="nothing is said of a successor")
+    until(lambda: said(settings, DRIVER).pid == second.pid, what="its progress is that of the driver")
+    until(lambda: said(settings, NEXT) == SpeedLayerProgress(), what="nothing is said of a successor")
     assert there(machine) == [second.pid]
     assert detached.read(NEXT, settings.home / "run") is None
 
@@ -147,7 +149,7 @@ def test_a_driver_that_dies_while_the_next_one_starts_is_succeeded_at_once(
     until(lambda: moving.arrived(settings, DRIVER, "h1"), what="the next one takes its place")
     assert moving.seen(settings, DRIVER) == first
     hold.unlink()
-    until(lambda: said(settings, DRIVER)["state"] == "running", what="it counts there")
+    until(lambda: said(settings, DRIVER).state == "running", what="it counts there")
 
     hold.touch()
     placed.update(settings, {UNIT: "local"})
@@ -161,7 +163,7 @@ def test_a_driver_that_dies_while_the_next_one_starts_is_succeeded_at_once(
     machine.reconnect()
     until(lambda: not leftovers.stop(settings, print) and not there(machine), what="it is stopped")
     hold.unlink()
-    until(lambda: said(settings, DRIVER)["pid"] == second.pid, what="it speaks for itself")
+    until(lambda: said(settings, DRIVER).pid == second.pid, what="it speaks for itself")
 
 
 def test_a_driver_that_is_to_stay_loses_its_successor_and_stays(
@@ -184,9 +186,9 @@ def test_what_is_said_of_a_successor_is_no_members(settings: Settings) -> None:
     """Others ask for the members, and for their progress, by the files that are there."""
     for member in (DRIVER, f"{DRIVER}-2"):
         name = successor.name_of(member)
-        jobs.progress_file(settings, name).write_text(json.dumps({"state": "running", "updated_at": 1.0}))
+        progress_file(settings, name).write_text(json.dumps({"state": "running", "updated_at": 1.0}))
         (settings.home / "run" / f"{name}.json").write_text("{}")
-    assert jobs.members(settings, DRIVER) == {}
+    assert jobs.driver_files(settings) == {}
     assert places.members(settings) == []
     for path in (settings.home / "run").glob("next.*"):
         path.unlink()

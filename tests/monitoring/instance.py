@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sluice.archive.heartbeat import Heartbeat, progress_file
+from sluice.archive.heartbeat import Heartbeat
 from sluice.monitoring import look
 from sluice.runtime.settings import Settings
-from sluice.speed.progress import SpeedProgress, progress_path
+from sluice.speed.progress import SpeedProgress
+from sluice.stack.jobs import ARCHIVER, SPEED_LAYER
+from sluice.stack.progress import (
+    ArchivedTopic,
+    ArchivingState,
+    PartitionProgress,
+    PartitionState,
+    WatchProgress,
+    progress_file,
+)
 from tests.cli.test_grouping import ROUTED, document
 
 LOOK: dict[str, Any] = {
-    "at": 0.0,
-    "parts": look.PARTS,
     "daemons": {"kafka": "", "hbase": "no region server is registered"},
     "agents": {
         "web1": {"answers": True, "fill": 0.25, "blocks": 5.0, "put": 9.0, "taken": 4.0},
@@ -40,7 +47,7 @@ def settings_of(home: Path) -> Settings:
 def running(home: Path, topic: str = "logs") -> Settings:
     """The settings of an instance whose files say all that is shown."""
     settings = settings_of(home)
-    progress = SpeedProgress(progress_path(settings))
+    progress = SpeedProgress(progress_file(settings, SPEED_LAYER))
     reports = [document("combined", label="3v2"), ROUTED]
     labels = [report["label"] for report in reports]
     for seq in (1, 2):
@@ -62,8 +69,13 @@ def running(home: Path, topic: str = "logs") -> Settings:
             grouping={report["label"]: report for report in reports},
         )
     progress.projected(topic, 1, 90, 35)
-    part = {"state": "archiving", "position": 7, "buffered": 6, "files": 1, "lines": 20, "message": ""}
-    heartbeat = Heartbeat(progress_file(settings))
-    heartbeat.beat(topic, {"state": "archiving", "partitions": {"0": part, "1": part}})
-    look.write(settings, {**LOOK, "at": time.time()})
+    part = PartitionProgress(state=PartitionState.ARCHIVING, position=7, buffered=6, files=1, lines=20)
+    heartbeat = Heartbeat(progress_file(settings, ARCHIVER))
+    heartbeat.beat(topic, ArchivedTopic(state=ArchivingState.ARCHIVING, partitions={0: part, 1: part}))
+    look.write(settings, looked())
     return settings
+
+
+def looked(**changes: Any) -> WatchProgress:
+    """What the watch has just seen."""
+    return WatchProgress(updated_at=datetime.now(UTC), **{**LOOK, **changes})

@@ -15,7 +15,7 @@ from sluice.monitoring.exposition import exposition
 from sluice.monitoring.families import FAMILIES
 from sluice.monitoring.figures import MOST, Figures
 from sluice.monitoring.series import MetricSeries
-from tests.monitoring.instance import LOOK, running, settings_of
+from tests.monitoring.instance import looked, running, settings_of
 
 Shown = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -109,7 +109,7 @@ def test_a_platform_that_never_ran_shows_nothing_and_does_not_fail(tmp_path: Pat
 
 def test_a_part_that_is_not_known_is_missing_and_said(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    look.write(settings, {**LOOK, "lag": None, "books": None})
+    look.write(settings, looked(lag=None, books=None))
     found = parsed(figures.read(settings, time.time()))
     assert {part: value(found, "sluice_part_known", part=part) for part in look.PARTS} == {
         "daemons": 1,

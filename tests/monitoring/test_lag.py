@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -20,6 +18,15 @@ from sluice.monitoring.lag import look
 from sluice.monitoring.lag.cost import costs
 from sluice.monitoring.lag.look import TopicConsumer, partition_lag
 from sluice.monitoring.lag.model import Behind, LagReport, PartitionLag
+from sluice.stack.progress import (
+    ArchivedTopic,
+    ArchiverProgress,
+    ArchivingState,
+    CountedTopic,
+    CountingState,
+    PartitionProgress,
+    SpeedLayerProgress,
+)
 from sluice.storage import pace, rebalances, schema
 from sluice.storage.rebalances import Rebalance
 from sluice.transmission.topics import Span
@@ -78,10 +85,13 @@ def test_a_partition_is_behind_by_what_its_log_still_has(
     assert (found.member, found.behind.processed) == ("archiver-2", 5.0)
 
 
-def archiver(*partitions: int, silent: float = 0.0, hangs: float = 0.0, pace: float = 5.0) -> dict[str, Any]:
+def archiver(
+    *partitions: int, silent: float = 0.0, hangs: float = 0.0, pace: float = 5.0
+) -> ArchiverProgress:
     """A heartbeat. silent: seconds since it was written. hangs: seconds since the topic beat, then."""
-    topic = {"state": "archiving", "age": hangs, "partitions": {str(at): {"pace": pace} for at in partitions}}
-    return {"updated_at": time.time() - silent, "topics": {"logs": topic}}
+    found = {at: PartitionProgress(pace=pace) for at in partitions}
+    topic = ArchivedTopic(state=ArchivingState.ARCHIVING, age=hangs, partitions=found)
+    return ArchiverProgress(updated_at=datetime.now(UTC) - timedelta(seconds=silent), topics={"logs": topic})
 
 
 def test_an_archiver_that_is_silent_has_no_pace_and_the_others_have() -> None:
@@ -102,12 +112,14 @@ def test_a_partition_that_moved_has_the_pace_of_the_archiver_that_wrote_last() -
 
 
 def test_a_speed_layer_that_is_silent_has_no_partition() -> None:
-    said = {"updated_at": (AT - timedelta(seconds=5)).isoformat(), "topics": {"logs": {"state": "counting"}}}
+    topic = CountedTopic(state=CountingState.COUNTING)
+    said = SpeedLayerProgress(updated_at=AT - timedelta(seconds=5), topics={"logs": topic})
     assert look.counts(said, "logs", AT)
     assert not look.counts(said, "shop", AT)
     assert not look.counts(said, "logs", AT + timedelta(minutes=1))
-    assert not look.counts({**said, "topics": {"logs": {"state": "failed"}}}, "logs", AT)
-    assert not look.counts({}, "logs", AT)
+    topic.state = CountingState.FAILED
+    assert not look.counts(said, "logs", AT)
+    assert not look.counts(SpeedLayerProgress(), "logs", AT)
 
 
 def commit(seq: int, seconds: int, start: int, end: int, topic_id: str = "x") -> dict[str, object]:

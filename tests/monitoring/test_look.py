@@ -14,6 +14,7 @@ from kafka.errors import KafkaConnectionError
 
 from sluice.monitoring import books, look, observer
 from sluice.monitoring.observer import Observer
+from sluice.stack.progress import AgentAnswer, WatchProgress
 from sluice.storage import reconciled, samples, schema
 from tests.monitoring.instance import running, settings_of
 from tests.tasks.database import sqlite
@@ -109,22 +110,23 @@ def test_a_part_that_is_away_does_not_hide_the_others(
         raise KafkaConnectionError("no broker\nand a second line")
 
     monkeypatch.setattr(look, "lag", away)
-    monkeypatch.setattr(look, "agents", lambda _: {"web1": {"answers": False}})
+    monkeypatch.setattr(look, "agents", lambda _: {"web1": AgentAnswer(answers=False)})
     monkeypatch.setattr(look, "_books", lambda _: {})
     said: list[str] = []
     found = look.take(settings_of(tmp_path), {"kafka": "down"}, said.append)
-    assert found["lag"] is None
-    assert (found["agents"], found["daemons"]) == ({"web1": {"answers": False}}, {"kafka": "down"})
+    assert found.lag is None
+    assert (found.agents, found.daemons) == ({"web1": AgentAnswer(answers=False)}, {"kafka": "down"})
     assert [text.count("\n") for text in said] == [0]
 
 
 @pytest.fixture
 def observing(tmp_path: Path, database: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> Observer:
     settings = running(tmp_path)
-    empty = {"agents": {}, "lag": {}, "books": {}}
-    monkeypatch.setattr(
-        look, "take", lambda _, problems, say: {"at": 0.0, "parts": look.PARTS, "daemons": problems, **empty}
-    )
+
+    def take(_: Any, problems: dict[str, str], say: Any) -> WatchProgress:
+        return WatchProgress(updated_at=NOW, daemons=problems, agents={}, lag={}, books={})
+
+    monkeypatch.setattr(look, "take", take)
     monkeypatch.setattr(observer, "engine", lambda _: database)
     return Observer(settings, lambda text: None)
 

@@ -12,14 +12,16 @@ import sqlalchemy as sa
 from sluice.monitoring import sampled
 from sluice.monitoring.observer import Observer
 from sluice.monitoring.sampled import KEYS, TASKS, WORKERS
+from sluice.stack.progress import CountedTopic, SpeedLayerProgress
 from sluice.storage import samples, schema
 from tests.cli.test_grouping import ROUTED, document
 from tests.monitoring.instance import running
 from tests.tasks.database import sqlite
 
 
-def progress(*reports: dict[str, Any]) -> dict[str, Any]:
-    return {"topics": {"logs": {"grouping": {str(number): each for number, each in enumerate(reports)}}}}
+def progress(*reports: dict[str, Any]) -> SpeedLayerProgress:
+    grouping = {str(number): each for number, each in enumerate(reports)}
+    return SpeedLayerProgress(topics={"logs": CountedTopic(grouping=grouping)})
 
 
 def test_shares_of_keys_and_of_workers_by_task() -> None:
@@ -29,7 +31,7 @@ def test_shares_of_keys_and_of_workers_by_task() -> None:
         sampled.HOT_KEYS: [[{**of, "key": ["/a"]}, 0.125]],
         sampled.WORKER_LOAD: [[{**of, "worker": 0}, 0.6], [{**of, "worker": 1}, 0.4]],
     }
-    assert sampled.hot({}) == {sampled.HOT_KEYS: [], sampled.WORKER_LOAD: []}
+    assert sampled.hot(SpeedLayerProgress()) == {sampled.HOT_KEYS: [], sampled.WORKER_LOAD: []}
 
 
 def test_there_are_never_many_and_the_hottest_are_kept() -> None:

@@ -356,12 +356,13 @@ def test_a_description_makes_no_version(client: TestClient, login: Login) -> Non
 
 def test_grouping_and_hot_keys_of_a_task(client: TestClient, login: Login, tmp_path: Path) -> None:
     from sluice.runtime.settings import Settings
-    from sluice.speed.progress import SpeedProgress, progress_path
+    from sluice.speed.progress import SpeedProgress
     from sluice.stack import jobs
+    from sluice.stack.progress import progress_file
     from sluice_airflow.api import stores
 
     settings = Settings(instance="test", home=tmp_path)
-    read = {stores.progress: lambda: jobs.progress(settings, jobs.SPEED_LAYER)}
+    read = {stores.progress: lambda: jobs.speed_layer(settings)}
     client.app.dependency_overrides.update(read)  # type: ignore[attr-defined]
     login.as_("user")
     asked = {"strategy": "planned", "half_life": 2.0}
@@ -379,7 +380,8 @@ def test_grouping_and_hot_keys_of_a_task(client: TestClient, login: Login, tmp_p
     hot = {"key": ["<script>", "\u0000"], "share": 0.5, "error": 0.0, "workers": [1]}
     shown = document("hits", label=f"{made['id']}v1", hot=[hot])
     older = document("hits", label=f"{made['id']}v0")
-    SpeedProgress(progress_path(settings)).batch("logs", {}, grouping={"old": older, "new": shown})
+    layer = SpeedProgress(progress_file(settings, jobs.SPEED_LAYER))
+    layer.batch("logs", {}, grouping={"old": older, "new": shown})
     answer = client.get(f"{API}/tasks/hits/grouping")
     assert answer.headers["content-type"] == "application/json"
     assert (answer.json()["strategy"], answer.json()["decision"]["figures"]["tuples"]) == ("combine", 200_000)

@@ -209,7 +209,7 @@ def test_an_archive_that_falls_behind_gets_a_second_archiver_and_on_kill_stops_b
     partitions = {str(number): {"position": 5} for number in range(4)}
     topics = {"logs": {"state": "archiving", "partitions": partitions}}
     (folder / "archiver.progress.json").write_text(json.dumps({"updated_at": time.time(), "topics": topics}))
-    look = {"at": time.time(), "lag": {"logs": {"archive": {"records": 9, "seconds": 500.0}}}}
+    look = {"updated_at": time.time(), "lag": {"logs": {"archive": {"records": 9, "seconds": 500.0}}}}
     (folder / "watch.progress.json").write_text(json.dumps(look))
 
     async def script(task: asyncio.Task) -> None:

@@ -56,8 +56,8 @@ def test_new_topics_are_shared_and_topics_move_back_and_forth(two: DriversTest) 
                 two.move(topic, OTHER[two.table.places()[topic].driver])
         two.move(one, two.table.places()[other].driver)
         driver = two.table.places()[one].driver
-        said = jobs.progress(two.topics[0].settings.model_copy(update={"home": two.home}), "speed_layer")
-        assert {said["topics"][topic]["driver"] for topic in (one, other)} == {driver}
+        said = jobs.speed_layer(two.topics[0].settings.model_copy(update={"home": two.home}))
+        assert {said.topics[topic].driver for topic in (one, other)} == {driver}
         assert two.stop(driver) == 0
         assert two.table.places()[one] == TopicOwner(driver, None), "it released the topic"
         two.start(driver)

@@ -81,8 +81,8 @@ def test_the_progress_adds_sums_up_and_replaces_the_rest(tmp_path: Path) -> None
     progress = SpeedProgress(tmp_path / "progress.json")
     progress.batch("logs", {"records": 1}, {"freshness": {"1": 1}}, seq=1)
     progress.batch("logs", {"records": 2}, {"freshness": {"1": 1, "2": 1}}, seq=2)
-    shown = progress._topics["logs"]
-    assert (shown["records"], shown["freshness"], shown["seq"]) == (3, {"1": 2, "2": 1}, 2)
+    shown = progress.topics["logs"]
+    assert (shown.records, shown.freshness, shown.seq) == (3, {"1": 2, "2": 1}, 2)
 
 
 def test_the_progress_forgets_versions_that_are_not_counted_any_more(tmp_path: Path) -> None:
@@ -90,4 +90,4 @@ def test_the_progress_forgets_versions_that_are_not_counted_any_more(tmp_path: P
     for version in range(1, 50):
         label = f"1v{version}"
         progress.batch("logs", {}, {"task_lines": {label: 1, "2v1": 1}}, tasks=[label, "2v1"])
-    assert progress._topics["logs"]["task_lines"] == {"1v49": 1, "2v1": 49}
+    assert progress.topics["logs"].task_lines == {"1v49": 1, "2v1": 49}

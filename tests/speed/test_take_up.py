@@ -175,7 +175,7 @@ def test_a_commit_that_may_or_may_not_be_made_ends_the_writer(
     stream.join(5)
     assert [one.closed for one in lives] == [True, True]
     assert [len(one.log.commits) for one in lives] == [0, 1]
-    assert "in the middle of COMMIT" in progress._topics["logs"]["errors"][0]["message"]
+    assert "in the middle of COMMIT" in progress.topics["logs"].errors[0].message
 
 
 def test_a_batch_has_about_as_many_lines_a_record_as_the_one_before() -> None:

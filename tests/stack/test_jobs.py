@@ -30,37 +30,41 @@ def says(settings: Settings, member: str, age: float, state: str = "archiving", 
     (settings.home / "run" / f"{member}.progress.json").write_text(json.dumps(document))
 
 
+def positions(settings: Settings) -> dict[int, int | None]:
+    """Those of the topic's partitions, of all archivers."""
+    return {at: each.position for at, each in jobs.archiver(settings).topics["logs"].partitions.items()}
+
+
 def test_the_partitions_of_all_members_are_one_archiver_s(settings: Settings) -> None:
     says(settings, "archiver", 2, p0=5)
-    assert jobs.progress(settings, "archiver")["topics"]["logs"]["partitions"] == {"0": {"position": 5}}
+    assert positions(settings) == {0: 5}
     says(settings, "archiver-2", 1, "waiting for Kafka", p1=7)
-    found = jobs.progress(settings, "archiver")
-    assert found["topics"]["logs"]["partitions"] == {"0": {"position": 5}, "1": {"position": 7}}
-    assert found["topics"]["logs"]["state"] == "archiving"
-    assert time.time() - found["updated_at"] > 1.5, "as old as the oldest"
+    found = jobs.archiver(settings)
+    assert positions(settings) == {0: 5, 1: 7}
+    assert found.topics["logs"].state == "archiving"
+    assert time.time() - jobs.written(found) > 1.5, "as old as the oldest"
 
 
 def test_a_partition_that_moved_is_where_its_new_owner_says(settings: Settings) -> None:
     says(settings, "archiver", 0, p0=9)
     says(settings, "archiver-2", 5, p0=5, p1=1)
-    partitions = jobs.progress(settings, "archiver")["topics"]["logs"]["partitions"]
-    assert partitions == {"0": {"position": 9}, "1": {"position": 1}}
+    assert positions(settings) == {0: 9, 1: 1}
 
 
 def test_a_member_that_was_stopped_long_ago_says_nothing(settings: Settings) -> None:
     says(settings, "archiver", 1, p0=9)
     says(settings, "archiver-2", 300, p0=5, p1=1)
-    assert jobs.progress(settings, "archiver")["topics"]["logs"]["partitions"] == {"0": {"position": 9}}
+    assert positions(settings) == {0: 9}
     says(settings, "archiver", 400, p0=9)
-    assert jobs.progress(settings, "archiver")["updated_at"] < time.time() - 300, "nobody lives"
+    assert jobs.written(jobs.archiver(settings)) < time.time() - 300, "nobody lives"
 
 
 def test_a_member_s_progress_is_that_of_its_own_partitions(settings: Settings) -> None:
     says(settings, "archiver", 1, p0=9)
     says(settings, "archiver-2", 1, p1=4)
     says(settings, "archiver-3", 1)
-    assert jobs.position(settings, "archiver") == {"logs": {"0": 9}}
-    assert jobs.position(settings, "archiver-2") == {"logs": {"1": 4}}
+    assert jobs.position(settings, "archiver") == {"logs": {0: 9}}
+    assert jobs.position(settings, "archiver-2") == {"logs": {1: 4}}
     assert jobs.position(settings, "archiver-3") is None, "without work it cannot be stuck"
     assert jobs.position(settings, "nothing") is None
 
@@ -68,7 +72,7 @@ def test_a_member_s_progress_is_that_of_its_own_partitions(settings: Settings) -
 def counts(settings: Settings, driver: str, age: float, *, whole: str = "running", **states: str) -> None:
     """What a driver says of topics."""
     at = (datetime.now(UTC) - timedelta(seconds=age)).isoformat(timespec="milliseconds")
-    topics = {name: {"state": state, "by": driver, "end": {"0": 1}} for name, state in states.items()}
+    topics = {name: {"state": state, "token": driver, "end": {"0": 1}} for name, state in states.items()}
     document = {"state": whole, "pid": 1, "updated_at": at, "topics": topics}
     (settings.home / "run" / f"{driver}.progress.json").write_text(json.dumps(document))
 
@@ -81,48 +85,42 @@ def recorded(settings: Settings, name: str) -> None:
 
 def test_one_driver_s_document_is_as_it_wrote_it(settings: Settings) -> None:
     counts(settings, "speed_layer", 1, logs="counting")
-    assert jobs.progress(settings, "speed_layer")["topics"]["logs"] == {
-        "state": "counting",
-        "by": "speed_layer",
-        "end": {"0": 1},
-    }
+    found = jobs.speed_layer(settings)
+    (topic,) = found.topics.values()
+    assert (topic.state, topic.token, topic.end) == ("counting", "speed_layer", {"0": 1})
+    assert (topic.driver, topic.updated_at) == ("speed_layer", found.updated_at)
 
 
 def test_each_topic_is_as_the_driver_says_that_counts_it(settings: Settings) -> None:
     counts(settings, "speed_layer", 2, logs="counting", shop="starting")
     counts(settings, "speed_layer-2", 1, shop="counting", logs="starting")
-    found = jobs.progress(settings, "speed_layer")
-    assert {name: topic["driver"] for name, topic in found["topics"].items()} == {
-        "logs": "speed_layer",
-        "shop": "speed_layer-2",
-    }
-    assert {name: topic["by"] for name, topic in found["topics"].items()} == {
-        "logs": "speed_layer",
-        "shop": "speed_layer-2",
-    }
-    assert found["updated_at"] == found["topics"]["logs"]["updated_at"], "as old as the oldest"
+    found = jobs.speed_layer(settings)
+    whose = {"logs": "speed_layer", "shop": "speed_layer-2"}
+    assert {name: topic.driver for name, topic in found.topics.items()} == whose
+    assert {name: topic.token for name, topic in found.topics.items()} == whose
+    assert found.updated_at == found.topics["logs"].updated_at, "as old as the oldest"
 
 
 def test_a_topic_that_moved_is_as_its_new_driver_says(settings: Settings) -> None:
     counts(settings, "speed_layer", 20, logs="counting")  # it died before it could forget it
     counts(settings, "speed_layer-2", 1, logs="counting")
-    assert jobs.progress(settings, "speed_layer")["topics"]["logs"]["driver"] == "speed_layer-2"
+    assert jobs.speed_layer(settings).topics["logs"].driver == "speed_layer-2"
 
 
 def test_a_driver_that_died_is_missed_and_one_that_was_stopped_is_not(settings: Settings) -> None:
     counts(settings, "speed_layer", 1, logs="counting")
     counts(settings, "speed_layer-2", 300, shop="counting")
-    assert jobs.progress(settings, "speed_layer")["topics"].keys() == {"logs"}, "nobody started it"
+    assert jobs.speed_layer(settings).topics.keys() == {"logs"}, "nobody started it"
     recorded(settings, "speed_layer-2")
-    found = jobs.progress(settings, "speed_layer")
-    assert found["topics"].keys() == {"logs", "shop"}
+    found = jobs.speed_layer(settings)
+    assert found.topics.keys() == {"logs", "shop"}
     assert jobs.silent(found)
     assert jobs.running_drivers(two(settings)) == ["speed_layer"]
     counts(settings, "speed_layer-2", 1)
     assert jobs.running_drivers(two(settings)) == ["speed_layer", "speed_layer-2"]
     (settings.home / "run" / "speed_layer-2.json").unlink()
     counts(settings, "speed_layer-2", 1, whole="stopped", shop="stopped")
-    assert jobs.progress(settings, "speed_layer")["topics"].keys() == {"logs"}
+    assert jobs.speed_layer(settings).topics.keys() == {"logs"}
 
 
 def test_a_driver_s_position_is_that_of_its_own_topics(settings: Settings) -> None:

@@ -9,11 +9,13 @@ import time
 from kafka.errors import KafkaError
 from sqlalchemy.exc import DBAPIError
 
-from sluice.archive.heartbeat import ARCHIVER, Heartbeat
+from sluice.archive.heartbeat import Heartbeat
 from sluice.archive.membership import DroppedMember, Replaced
 from sluice.archive.session import ArchiveSession
 from sluice.runtime.backoff import Backoff
 from sluice.runtime.settings import Settings
+from sluice.stack.jobs import ARCHIVER
+from sluice.stack.progress import ArchivedTopic, ArchivingState
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
 from sluice.transmission.topics import TopicMissing, Topics
@@ -52,18 +54,18 @@ class Archiver:
             except DroppedMember as event:
                 log.warning("%s: joining the group again: %s", self._topic, event)
             except TopicMissing as error:
-                self._beat("waiting for the topic", str(error))
+                self._beat(ArchivingState.NO_TOPIC, str(error))
             except KafkaError as error:
                 log.warning("%s: starting again: %s: %s", self._topic, type(error).__name__, error)
-                self._beat("waiting for Kafka", str(error))
+                self._beat(ArchivingState.NO_KAFKA, str(error))
             except Exception as error:
                 # The files are right in any case, so begin again from them. Other topics go on.
                 log.exception("%s: unexpected; starting again", self._topic)
-                self._beat("starting again", str(error))
+                self._beat(ArchivingState.AGAIN, str(error))
             if time.monotonic() - began > MAX_DELAY_SECONDS:
                 backoff.reset()
             self._stop.wait(backoff.pause())
-        self._beat("stopped", "")
+        self._beat(ArchivingState.STOPPED, "")
 
     def _session(self) -> None:
         with Topics(self._settings) as topics:
@@ -86,5 +88,5 @@ class Archiver:
         except DBAPIError as error:
             log.warning("%s: the alert could not be written: %s", self._topic, error)
 
-    def _beat(self, state: str, message: str) -> None:
-        self._heartbeat.beat(self._topic, {"state": state, "message": message, "partitions": {}})
+    def _beat(self, state: ArchivingState, message: str) -> None:
+        self._heartbeat.beat(self._topic, ArchivedTopic(state=state, message=message))

@@ -1,4 +1,4 @@
-"""What a partition's writer tells the consumer's thread, and the heartbeat."""
+"""What a partition's writer tells the consumer's thread."""
 
 from __future__ import annotations
 
@@ -31,19 +31,3 @@ class MemberGone:
 
 
 Event = Seek | Archived | MemberGone
-
-
-@dataclass
-class PartitionProgress:
-    """What the heartbeat says of a partition.
-
-    position: the offset after the last record that is archived. buffered: lines that are in no file yet.
-    files, lines: what the writer archived since it began.
-    """
-
-    state: str = "deriving its position"
-    position: int | None = None
-    buffered: int = 0
-    files: int = 0
-    lines: int = 0
-    message: str = ""

@@ -35,6 +35,7 @@ from sluice.archive.publisher import (
 from sluice.archive.status import PartitionStatus
 from sluice.runtime.backoff import Backoff
 from sluice.runtime.settings import Settings
+from sluice.stack.progress import PartitionState
 from sluice.storage.hdfs import HdfsError, HdfsStore, HdfsUnavailable
 from sluice.tasks.topic import TopicSpec
 from sluice.tasks.topics import TopicStore
@@ -141,11 +142,11 @@ class PartitionWriter:
             except LostClaim:
                 continue
             except TopicChanged as change:
-                self._status.problem("topic changed", change)
+                self._status.problem(PartitionState.CHANGED, change)
                 self._emit(self, MemberGone(self.place.partition, str(change)))
                 return
             except (BrokenChain, UnreadableArchiveFile, HdfsError) as error:
-                self._status.problem("refused", error)
+                self._status.problem(PartitionState.REFUSED, error)
                 self._status.alert(error)
                 self._sleep(BROKEN_DELAY_SECONDS)
             except (HdfsUnavailable, DBAPIError, KafkaError) as error:
@@ -155,15 +156,15 @@ class PartitionWriter:
             except Exception as error:
                 # The files are right in any case, so begin again from them.
                 log.exception("%s: unexpected; deriving again", self.place)
-                self._status.problem("waiting", error)
+                self._status.problem(PartitionState.WAITING, error)
                 self._sleep(MAX_DELAY_SECONDS)
             if self._stopping.is_set():
                 break
-        self.progress.state = "stopped"
+        self.progress.state = PartitionState.STOPPED
 
     def _derive(self) -> None:
         """Find the end of the chain, record what Kafka dropped after it, and ask for the rest."""
-        self.progress.state = "deriving its position"
+        self.progress.state = PartitionState.POSITIONING
         self._drop()
         self._epoch += 1
         links = index.reconcile(self._database, self._claims, self.place)
@@ -179,7 +180,7 @@ class PartitionWriter:
         if removed:
             log.info("%s: removed %d temporary files of dead writers", self.place, removed)
         self._moved(position)
-        self.progress.state, self.progress.message = "archiving", ""
+        self.progress.state, self.progress.message = PartitionState.ARCHIVING, ""
         log.info("%s: archiving from offset %d on (%d files stand)", self.place, position, len(links))
         self._emit(self, Seek(self.place.partition, self._epoch, position))
 

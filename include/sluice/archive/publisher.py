@@ -16,6 +16,7 @@ from sluice.archive.claim import Claims
 from sluice.archive.file import ArchivedPartition, ArchiveFile
 from sluice.archive.footer import Footer
 from sluice.archive.status import PartitionStatus
+from sluice.stack.progress import PartitionState
 from sluice.storage.hdfs import HdfsUnavailable
 from sluice.transmission.topics import TopicMissing, Topics
 
@@ -116,7 +117,7 @@ class Publisher:
         try:
             self.index()
         except DBAPIError as error:
-            self._status.problem("archiving", error)
+            self._status.problem(PartitionState.ARCHIVING, error)
         else:
             self._status.recovered()
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
+from sluice.stack.progress import WATCH, WatchProgress, progress_file, read
 
 #: A lag above BEHIND_SECONDS for GROW_AFTER_SECONDS adds a member. It takes some seconds to be of use.
 BEHIND_SECONDS, GROW_AFTER_SECONDS = 60.0, 45.0
@@ -79,8 +80,8 @@ class Follows:
         self._sizing = Sizing(most(settings), close, max(BEHIND_SECONDS, close + APART_SECONDS))
 
     def __call__(self, now: float, members: int) -> int:
-        topics = jobs.progress(self._settings, "archiver").get("topics", {}).values()
-        useful = max((len(topic.get("partitions", {})) for topic in topics), default=0)
+        topics = jobs.archiver(self._settings).topics.values()
+        useful = max((len(topic.partitions) for topic in topics), default=0)
         self._sizing.most, self._sizing.useful = most(self._settings), max(1, useful)
         return self._sizing.wanted(now, members, behind(self._settings, self._sizing.far))
 
@@ -91,10 +92,10 @@ def behind(settings: Settings, far: float = BEHIND_SECONDS) -> float | None:
     A partition's oldest waiting record may not be readable. It may be the one that waits longest, so the
     others say only that the archive is behind by more than `far`, never that it keeps up.
     """
-    look = jobs.progress(settings, "watch")
-    if not look.get("lag") or time.time() - look["at"] > FRESH_SECONDS:
+    look = read(progress_file(settings, WATCH), WatchProgress)
+    if not look.lag or not look.updated_at or time.time() - look.updated_at.timestamp() > FRESH_SECONDS:
         return None
-    hops = [hops["archive"] for hops in look["lag"].values()]
-    longest = max((hop["seconds"] for hop in hops if hop["seconds"] is not None), default=None)
-    unread = any(hop["seconds"] is None or hop.get("unread") for hop in hops)
+    hops = [hops["archive"] for hops in look.lag.values()]
+    longest = max((hop.seconds for hop in hops if hop.seconds is not None), default=None)
+    unread = any(hop.seconds is None or hop.unread for hop in hops)
     return None if unread and (longest is None or longest <= far) else longest

@@ -15,9 +15,11 @@ from sluice.archive.archiver import Archiver
 from sluice.archive.chain import Link
 from sluice.archive.claim import Claims
 from sluice.archive.file import ArchivedPartition, of_loss
-from sluice.archive.heartbeat import ARCHIVER, Heartbeat, progress_file
+from sluice.archive.heartbeat import Heartbeat
 from sluice.archive.layout import partition_directory
 from sluice.runtime.settings import Settings, get_settings
+from sluice.stack.jobs import ARCHIVER
+from sluice.stack.progress import progress_file
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.tasks.topics import TOPICS_SECONDS, TopicStore

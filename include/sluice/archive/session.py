@@ -15,8 +15,6 @@ import queue
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.errors import KafkaError, OffsetOutOfRangeError
@@ -25,7 +23,7 @@ from sluice.archive.assignor import LoadAssignor
 from sluice.archive.events import Archived, Event, MemberGone, Seek
 from sluice.archive.feeds import Feed, Feeds
 from sluice.archive.file import ArchivedPartition
-from sluice.archive.heartbeat import ARCHIVER, Heartbeat
+from sluice.archive.heartbeat import Heartbeat
 from sluice.archive.inbox import held
 from sluice.archive.loads import Loads
 from sluice.archive.membership import Membership, Replaced
@@ -33,6 +31,8 @@ from sluice.archive.partition import PartitionWriter
 from sluice.archive.polling import polled
 from sluice.archive.rebalances import Rebalances
 from sluice.runtime.settings import Settings
+from sluice.stack.jobs import ARCHIVER
+from sluice.stack.progress import ArchivedTopic, ArchivingState, PartitionProgress
 from sluice.storage.postgres import engine
 from sluice.transmission.identity import Message
 from sluice.transmission.lag import archive_group
@@ -100,7 +100,7 @@ class ArchiveSession(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._poll()
                 self._carry_out()
                 self._check_membership()
-                self._beat("archiving")
+                self._beat(ArchivingState.ARCHIVING)
             self._end(STOP_SECONDS)
         finally:
             self._feeds.release([number for number, _ in self._feeds], 0.0)
@@ -209,7 +209,7 @@ class ArchiveSession(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def _end(self, seconds: float) -> None:
         """Flush every partition, tell the group, and leave it."""
-        self._beat("stopping")
+        self._beat(ArchivingState.STOPPING)
         feeds = dict(self._feeds)
         self._rebalances.lost(list(feeds), self._assignor.generation, "this member stops")
         self._feeds.release(list(feeds), seconds)
@@ -224,24 +224,23 @@ class ArchiveSession(ConsumerRebalanceListener):  # type: ignore[misc]
         except KafkaError as error:
             log.warning("%s: the group was not told the last positions: %s", self._topic, error)
 
-    def _beat(self, state: str) -> None:
-        if state == "archiving" and time.monotonic() - self._beaten < BEAT_SECONDS:
+    def _beat(self, state: ArchivingState) -> None:
+        if state == ArchivingState.ARCHIVING and time.monotonic() - self._beaten < BEAT_SECONDS:
             return
         self._beaten = time.monotonic()
         ends = self._ends()
         self._loads.worked(self._beaten, self._waiting(ends))
         self._heartbeat.beat(
             self._topic,
-            {
-                "topic_id": self._topic_id,
-                "state": state,
-                "message": "",
-                "generation": self._generation,
-                "speed": self._loads.speed(),
-                "partitions": {
-                    str(number): self._shown(number, feed, ends.get(number)) for number, feed in self._feeds
+            ArchivedTopic(
+                topic_id=self._topic_id,
+                state=state,
+                generation=self._generation,
+                speed=self._loads.speed(),
+                partitions={
+                    number: self._shown(number, feed, ends.get(number)) for number, feed in self._feeds
                 },
-            },
+            ),
         )
 
     def _ends(self) -> dict[int, int | None]:
@@ -253,13 +252,13 @@ class ArchiveSession(ConsumerRebalanceListener):  # type: ignore[misc]
         begun = [(ends.get(number), feed.expected) for number, feed in self._feeds if feed.epoch]
         return [max(0, end - expected) for end, expected in begun if end is not None]
 
-    def _shown(self, number: int, feed: Feed, end: int | None) -> dict[str, Any]:
-        progress = asdict(feed.writer.progress)
-        position = progress["position"]
-        if end is None or position is None:
-            return {**progress, "end": end, "lag": None, "pace": None}
-        self._loads.look(number, time.monotonic(), end, position)
-        return {**progress, "end": end, "lag": max(0, end - position), "pace": self._loads.pace(number)}
+    def _shown(self, number: int, feed: Feed, end: int | None) -> PartitionProgress:
+        progress = feed.writer.progress.model_copy(update={"end": end})
+        if end is None or progress.position is None:
+            return progress
+        self._loads.look(number, time.monotonic(), end, progress.position)
+        lag, pace = max(0, end - progress.position), self._loads.pace(number)
+        return progress.model_copy(update={"lag": lag, "pace": pace})
 
 
 def fitting(polled: Collection[Sequence[Message]]) -> int:

@@ -7,8 +7,8 @@ import logging
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from sluice.archive.events import PartitionProgress
 from sluice.archive.file import ArchivedPartition
+from sluice.stack.progress import PartitionProgress, PartitionState
 from sluice.storage import alerts
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class PartitionStatus:
         self._database = database
         self._alert_open = True  # an earlier process may have left one
 
-    def problem(self, state: str, error: Exception) -> None:
+    def problem(self, state: PartitionState, error: Exception) -> None:
         """Show the problem, and log it unless it is the one shown already."""
         if (state, str(error)) != (self.progress.state, self.progress.message):
             log.warning("%s: %s: %s", self._place, state, error)
@@ -34,7 +34,7 @@ class PartitionStatus:
 
     def waits(self, error: Exception, seconds: float) -> None:
         """Show that something has been away for `seconds`; alert after ALERT_SECONDS."""
-        self.problem("waiting", error)
+        self.problem(PartitionState.WAITING, error)
         if seconds > ALERT_SECONDS:
             self.alert(error)
 
@@ -44,7 +44,7 @@ class PartitionStatus:
 
     def recovered(self) -> None:
         """All is well: clear the alert if there is one."""
-        self.progress.state, self.progress.message = "archiving", ""
+        self.progress.state, self.progress.message = PartitionState.ARCHIVING, ""
         if self._alert_open:
             self._sync({})
 

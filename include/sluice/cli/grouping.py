@@ -114,10 +114,10 @@ def _first_line(text: str | None) -> str:
 def _reports(name: str | None) -> list[GroupingReport]:
     from sluice.runtime.settings import get_settings
     from sluice.speed.routed.report import NothingCounted, reports
-    from sluice.stack.jobs import SPEED_LAYER, progress
+    from sluice.stack.jobs import speed_layer
 
     try:
-        return reports(progress(get_settings(), SPEED_LAYER), name)
+        return reports(speed_layer(get_settings()), name)
     except NothingCounted:
         if name is not None:
             _require(name)

@@ -18,7 +18,6 @@ does not end, because another shadow could do no more, and a crash loop of one m
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -35,9 +34,9 @@ from sluice.elsewhere import state
 from sluice.elsewhere.far import FarJob
 from sluice.elsewhere.state import State
 from sluice.runtime import successor
-from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings, followed, newest
-from sluice.stack import jobs
+from sluice.stack import jobs, progress
+from sluice.stack.progress import progress_file
 
 POLL_SECONDS = 2.0
 #: Between two looks at a host that has another release, because all its files are read.
@@ -129,18 +128,18 @@ class Shadow:
         self._printed += len(printed)
         sys.stdout.write(printed.decode(errors="replace"))
         sys.stdout.flush()
-        name, progress = self._name, self._job.progress()
-        if (name, progress) == self._copied:
+        name, found = self._name, self._job.progress()
+        if (name, found) == self._copied:
             return
-        self._copied = name, progress
+        self._copied = name, found
         # It may be half of one, or none of ours, and the disk may be full.
-        with contextlib.suppress(ValueError, TypeError, KeyError, OSError):
-            said = json.loads(progress)
-            if said["pid"] != pid:  # it is that of the process before, which nobody must take for this one's
+        with contextlib.suppress(ValueError, OSError):
+            said = progress.parse(found, jobs.KINDS[jobs.job_of(self._member)])
+            if said.pid != pid:  # it is that of the process before, which nobody must take for this one's
                 return
             # The clock of the host may be another one, and readers ask how old the document is.
-            document = {**said, "updated_at": now_like(said["updated_at"])}
-            write_whole(jobs.progress_file(self._settings, name), json.dumps(document, indent=1))
+            said.updated_at = datetime.now(UTC)
+            progress.write(progress_file(self._settings, name), said)
 
     def _say(self, what: str, pid: int = 0, why: str = "") -> None:
         name = self._name
@@ -151,19 +150,13 @@ class Shadow:
         before, _ = self._said
         if before not in ("", name):  # it has become the member
             state.forget(self._settings, before)
-            jobs.progress_file(self._settings, before).unlink(missing_ok=True)
+            progress_file(self._settings, before).unlink(missing_ok=True)
         self._said = name, self._state
 
     @property
     def _name(self) -> str:
         waits = successor.waits(self._member, self._settings.home / "run")
         return successor.name_of(self._member) if waits else self._member
-
-
-def now_like(said: object) -> str | float:
-    """The time as a job writes its own: the speed layer in ISO 8601, the archiver in seconds since 1970."""
-    now = datetime.now(UTC)
-    return now.isoformat(timespec="milliseconds") if isinstance(said, str) else round(now.timestamp(), 3)
 
 
 def stopped_by_signal() -> threading.Event:

@@ -15,6 +15,7 @@ from sluice.runtime import detached, successor
 from sluice.runtime.settings import Settings
 from sluice.runtime.successor import Overlap
 from sluice.stack import jobs
+from sluice.stack.progress import DriverState, SpeedLayerProgress, progress_file, read
 
 #: A host that is busy may not answer one look. After this time nobody knows whether its driver counts.
 UNKNOWN_SECONDS = 15.0
@@ -55,5 +56,6 @@ def _works(settings: Settings, member: str) -> bool:
 
 def _counts(settings: Settings, name: str) -> bool:
     """Whether the driver's process of that name says that it can count."""
-    process, said = moving.seen(settings, name), jobs.read(settings, name)
-    return process is not None and said.get("pid") == process.pid and said.get("state") == "running"
+    process = moving.seen(settings, name)
+    said = read(progress_file(settings, name), SpeedLayerProgress)
+    return process is not None and said.pid == process.pid and said.state == DriverState.RUNNING

@@ -14,12 +14,10 @@ from sluice.monitoring import from_archiver, from_speed, from_watch
 from sluice.monitoring.families import FAMILIES
 from sluice.monitoring.series import Histogram, Labels, MetricSeries
 from sluice.runtime.settings import Settings
-from sluice.stack import jobs
+from sluice.stack import jobs, progress
 
 #: How many series of a metric are shown; the rest is counted as left out.
 MOST = 1_000
-#: Each file, and what makes figures of it.
-_SOURCES = {"speed_layer": from_speed.read, "archiver": from_archiver.read, "watch": from_watch.read}
 
 
 @dataclass(frozen=True)
@@ -55,10 +53,14 @@ class Figures:
 def read(settings: Settings, now: float) -> Figures:
     """The figures at `now` (seconds since the epoch) that the jobs' files give."""
     series = MetricSeries()
-    for job, of in _SOURCES.items():
-        found = jobs.progress(settings, job)
-        if found:
-            of(found, series, now)
+    speed_layer, archiver = jobs.speed_layer(settings), jobs.archiver(settings)
+    if speed_layer.updated_at:
+        from_speed.read(speed_layer, series, now)
+    if archiver.updated_at:
+        from_archiver.read(archiver, series, now)
+    watch = progress.read(progress.progress_file(settings, progress.WATCH), progress.WatchProgress)
+    if watch.updated_at:
+        from_watch.read(watch, series, now)
     return Figures.of(series)
 
 

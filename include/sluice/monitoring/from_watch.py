@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.monitoring.series import MetricSeries
+from sluice.monitoring.look import PARTS
+from sluice.monitoring.series import MetricSeries, age
+from sluice.stack.progress import WATCH, AgentAnswer, WatchProgress
 
-JOB = "watch"
 
-
-def read(look: Mapping[str, Any], series: MetricSeries, now: float) -> None:
+def read(look: WatchProgress, series: MetricSeries, now: float) -> None:
     """Add the look's figures. A part that could not be read is missing, and `sluice_part_known` says so."""
-    series.add("sluice_heartbeat_age_seconds", max(0.0, now - look["at"]), JOB)
-    for part in look["parts"]:
-        series.add("sluice_part_known", float(look[part] is not None), part)
-    for daemon, problem in (look["daemons"] or {}).items():
+    series.add("sluice_heartbeat_age_seconds", age(look.updated_at, now), WATCH)
+    for part in PARTS:
+        series.add("sluice_part_known", float(getattr(look, part) is not None), part)
+    for daemon, problem in (look.daemons or {}).items():
         series.add("sluice_daemon_healthy", float(not problem), daemon)
-    for agent, found in (look["agents"] or {}).items():
+    for agent, found in (look.agents or {}).items():
         _agent(agent, found, series)
-    for topic, hops in (look["lag"] or {}).items():
+    for topic, hops in (look.lag or {}).items():
         for hop, behind in hops.items():
-            series.add("sluice_lag_records", behind["records"], topic, hop)
-            series.add("sluice_lag_seconds", behind["seconds"], topic, hop)
-    _books(look["books"] or {}, series)
+            series.add("sluice_lag_records", behind.records, topic, hop)
+            series.add("sluice_lag_seconds", behind.seconds, topic, hop)
+    _books(look.books or {}, series)
 
 
-def _agent(agent: str, found: Mapping[str, Any], series: MetricSeries) -> None:
-    series.add("sluice_agent_answers", float(found["answers"]), agent)
-    if found["answers"]:
-        series.add("sluice_channel_fill_ratio", found["fill"], agent)
-        series.add("sluice_channel_blocks", found["blocks"], agent)
+def _agent(agent: str, found: AgentAnswer, series: MetricSeries) -> None:
+    series.add("sluice_agent_answers", float(found.answers), agent)
+    if found.answers:
+        series.add("sluice_channel_fill_ratio", found.fill, agent)
+        series.add("sluice_channel_blocks", found.blocks, agent)
         for way in ("put", "taken"):
-            series.add("sluice_agent_blocks_total", found[way], agent, way)
+            series.add("sluice_agent_blocks_total", getattr(found, way), agent, way)
 
 
 def _books(books: Mapping[str, Any], series: MetricSeries) -> None:

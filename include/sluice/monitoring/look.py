@@ -6,9 +6,8 @@ scrape. A part that cannot be read is None, and the others are still shown.
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from kafka.errors import KafkaError
@@ -18,8 +17,9 @@ from sluice.collection import deploy, lifecycle, metrics
 from sluice.monitoring import books
 from sluice.monitoring.lag.look import by_topic
 from sluice.monitoring.lag.model import Behind, Consumer, PartitionLag
-from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
+from sluice.stack import progress
+from sluice.stack.progress import WATCH, AgentAnswer, HopLag, WatchProgress, progress_file
 from sluice.storage.postgres import engine
 
 PARTS = ("daemons", "agents", "lag", "books")
@@ -29,49 +29,47 @@ HOPS: dict[Consumer, str] = {"speed_layer": "speed", "archiver": "archive"}
 _AWAY = (KafkaError, SQLAlchemyError, OSError, ValueError)
 
 
-def take(settings: Settings, problems: Mapping[str, str], say: Callable[[str], None]) -> dict[str, Any]:
+def take(settings: Settings, problems: Mapping[str, str], say: Callable[[str], None]) -> WatchProgress:
     """Look once. problems: of the daemons that are asked, empty for a healthy one."""
-    found: dict[str, Any] = {"at": time.time(), "parts": PARTS, "daemons": dict(problems)}
+    at, found = datetime.now(UTC), dict[str, Any]()
     for part, read in (("agents", agents), ("lag", lag), ("books", _books)):
         try:
             found[part] = read(settings)
         except _AWAY as error:
             say(f"{part}: not known: {(str(error).splitlines() or [type(error).__name__])[0]}")
-            found[part] = None
-    return found
+    return WatchProgress(updated_at=at, daemons=dict(problems), **found)
 
 
-def write(settings: Settings, look: Mapping[str, Any]) -> None:
+def write(settings: Settings, look: WatchProgress) -> None:
     """Replace the file."""
-    folder = settings.home / "run"
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "watch.progress.json", json.dumps(look, indent=1))
+    path = progress_file(settings, WATCH)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    progress.write(path, look)
 
 
-def agents(settings: Settings) -> dict[str, dict[str, Any]]:
+def agents(settings: Settings) -> dict[str, AgentAnswer]:
     """Each deployed Flume agent: whether it answers, its channel's fill, and its counters of blocks."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, AgentAnswer] = {}
     for agent in deploy.agents(settings):
         try:
             now = lifecycle.counters(settings, agent)
         except metrics.MetricsUnreachable:
-            found[agent.name] = {"answers": False}
+            found[agent.name] = AgentAnswer(answers=False)
             continue
-        found[agent.name] = {
-            "answers": True,
-            "fill": None if now.fill is None else now.fill / 100,
-            "blocks": now.channel.get("ChannelSize"),
-            "put": now.channel.get("EventPutSuccessCount"),
-            "taken": now.channel.get("EventTakeSuccessCount"),
-        }
+        found[agent.name] = AgentAnswer(
+            answers=True,
+            fill=None if now.fill is None else now.fill / 100,
+            blocks=now.channel.get("ChannelSize"),
+            put=now.channel.get("EventPutSuccessCount"),
+            taken=now.channel.get("EventTakeSuccessCount"),
+        )
     return found
 
 
-def lag(settings: Settings) -> dict[str, dict[str, dict[str, float | None]]]:
+def lag(settings: Settings) -> dict[str, dict[str, HopLag]]:
     """By topic and hop: the records that wait, and how long the oldest of them has waited, as `sluice lag`.
 
-    The seconds are of the partitions whose oldest record could be read, None if there is none; `unread`
-    counts the others. A topic that Kafka does not have is left out.
+    A topic that Kafka does not have is left out.
     """
     return {
         topic: {hop: _behind(partitions, consumer) for consumer, hop in HOPS.items()}
@@ -79,11 +77,11 @@ def lag(settings: Settings) -> dict[str, dict[str, dict[str, float | None]]]:
     }
 
 
-def _behind(partitions: Iterable[PartitionLag], consumer: Consumer) -> dict[str, float | None]:
+def _behind(partitions: Iterable[PartitionLag], consumer: Consumer) -> HopLag:
     parts = [each.behind for each in partitions if each.consumer == consumer]
     whole = Behind.of(parts)
     unread = sum(part.records > 0 and part.seconds is None for part in parts)
-    return {"records": whole.records, "seconds": whole.seconds, "unread": unread}
+    return HopLag(records=whole.records, seconds=whole.seconds, unread=unread)
 
 
 def _books(settings: Settings) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Observer:
     def _sample(self) -> None:
         now = datetime.now(UTC)
         document = figures.read(self._settings, now.timestamp()).document()
-        document |= sampled.hot(jobs.progress(self._settings, "speed_layer"))
+        document |= sampled.hot(jobs.speed_layer(self._settings))
         with engine(self._settings).connect() as connection:
             document |= sampled.hops(connection)
         samples.add(engine(self._settings), now, document)

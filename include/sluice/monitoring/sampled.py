@@ -11,6 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from sluice.stack.progress import SpeedLayerProgress
 from sluice.storage import schema
 
 HOT_KEYS, WORKER_LOAD, HOPS = "hot_keys", "worker_load", "hop_lines"
@@ -20,7 +21,7 @@ TASKS, KEYS, WORKERS = 20, 3, 16
 Values = list[list[Any]]
 
 
-def hot(progress: Mapping[str, Any]) -> dict[str, Values]:
+def hot(progress: SpeedLayerProgress) -> dict[str, Values]:
     """Shares of the hottest keys and of the busiest workers, by task; of the speed layer's progress file."""
     keys: Values = []
     loads: Values = []
@@ -32,10 +33,9 @@ def hot(progress: Mapping[str, Any]) -> dict[str, Values]:
     return {HOT_KEYS: keys, WORKER_LOAD: loads}
 
 
-def hottest(progress: Mapping[str, Any]) -> list[dict[str, Any]]:
+def hottest(progress: SpeedLayerProgress) -> list[dict[str, Any]]:
     """The reports of tasks, those with the hottest keys first."""
-    topics = progress.get("topics", {}).values()
-    reports = [report for topic in topics for report in topic.get("grouping", {}).values()]
+    reports = [report for topic in progress.topics.values() for report in topic.grouping.values()]
     top = {id(each): max((key["share"] for key in each["hot"]), default=0.0) for each in reports}
     return sorted(reports, key=lambda each: (-top[id(each)], each["task"]))[:TASKS]
 

@@ -36,6 +36,6 @@ class MetricSeries:
             self.values[name][labels] = value
 
 
-def age(moment: str | None, now: float) -> float | None:
-    """The seconds since an ISO 8601 time; None if there is none."""
-    return None if not moment else max(0.0, now - datetime.fromisoformat(moment).timestamp())
+def age(moment: datetime | None, now: float) -> float | None:
+    """The seconds since a time; None if there is none."""
+    return None if not moment else max(0.0, now - moment.timestamp())

@@ -35,6 +35,7 @@ from sluice.runtime.files import write_whole
 TOKEN = "SLUICE_PROCESS_TOKEN"  # noqa: S105 - the name of the variable
 LOG_BYTES = 16 << 20  # a larger log is rotated at the next start: with one restart a day, a week is kept
 LOGS_KEPT = 4
+PROGRESS_SUFFIX = ".progress.json"  # files beside the records that say how far a job is (`stack.progress`)
 START_MARK = "--- "  # each start writes a line to the log that begins with this
 _POLL = 0.1
 
@@ -75,7 +76,7 @@ def run_dir() -> Path:
 def names(run: Path | None = None) -> list[str]:
     """The names of all records."""
     found = (run or run_dir()).glob("*.json")
-    return sorted(path.stem for path in found if not path.name.endswith(".progress.json"))
+    return sorted(path.stem for path in found if not path.name.endswith(PROGRESS_SUFFIX))
 
 
 def read(name: str, run: Path | None = None) -> ProcessRecord | None:

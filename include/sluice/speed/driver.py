@@ -12,6 +12,7 @@ from sluice.spark.on_demand import OnDemand
 from sluice.speed.own_topics import Named, OwnTopics
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.streaming import POLL_SECONDS, TopicStream
+from sluice.stack.progress import DriverState
 from sluice.storage.commits import FencedOut
 
 log = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ def run(
     """
     streams = Streams(spark, settings, progress)
     beat = 0.0
-    progress.state("running")
+    progress.state(DriverState.RUNNING)
     try:
         while not stopping.is_set():
             streams.follow(own(streams.counted))

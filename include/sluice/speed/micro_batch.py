@@ -207,7 +207,7 @@ class MicroBatch:
             lag=lag,
             tasks=[task.label for task in tasks.values()],
             blocks=counted.blocks,
-            committed_at=commit.committed_at.isoformat(),
+            committed_at=commit.committed_at,
             newest_arrival=observed.newest(found.arrived),
             grouping=self._routing.shown(self.topic, tasks),
             durations=laps.durations,

@@ -19,6 +19,7 @@ from sluice.speed.batch_size import BatchSize
 from sluice.speed.micro_batch import PROJECTION_STOP_SECONDS, MicroBatch, job_group
 from sluice.speed.pace import pause_after
 from sluice.speed.progress import SpeedProgress
+from sluice.stack.progress import CountingState
 from sluice.storage.commits import FencedOut
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class TopicStream:
             if (session := self._spark.started) is not None:
                 session.sparkContext.cancelJobGroup(job_group(self.topic))
             self._thread.join(POLL_SECONDS)
-        self._progress.topic(self.topic, "stopped")
+        self._progress.topic(self.topic, CountingState.STOPPED)
 
     def _run(self) -> None:
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
@@ -89,11 +90,11 @@ class TopicStream:
 
     def _count(self) -> None:
         """Count batches until it is stopped, or one fails."""
-        self._progress.topic(self.topic, "starting")
+        self._progress.topic(self.topic, CountingState.STARTING)
         batch = MicroBatch(self._settings, self.topic, self._progress, self._spark)
         try:
             batch.open()
-            self._progress.topic(self.topic, "counting")
+            self._progress.topic(self.topic, CountingState.COUNTING)
             look = 0.0
             while not self._stopping.is_set():
                 began = time.monotonic()
@@ -127,5 +128,5 @@ class TopicStream:
 
     def show(self, error: Exception) -> None:
         """Show that the topic is not counted now, and why."""
-        self._progress.topic(self.topic, "failed")
+        self._progress.topic(self.topic, CountingState.FAILED)
         self._progress.error(self.topic, f"{type(error).__name__}: {error}"[:1000])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Any
+from typing import Annotated
 
 import sqlalchemy as sa
 from fastapi import Depends
@@ -11,6 +11,7 @@ from fastapi import Depends
 from sluice.results.layers import Layers, StoredLayers
 from sluice.runtime.settings import Settings, get_settings
 from sluice.stack import jobs
+from sluice.stack.progress import SpeedLayerProgress
 from sluice.storage import news
 from sluice.storage.postgres import engine
 from sluice.tasks.lists import ValueLists
@@ -40,9 +41,9 @@ def topic_store(database: Database) -> TopicStore:
     return TopicStore(database)
 
 
-def progress() -> dict[str, Any]:
+def progress() -> SpeedLayerProgress:
     """What the running speed layer says of itself."""
-    return jobs.progress(get_settings(), jobs.SPEED_LAYER)
+    return jobs.speed_layer(get_settings())
 
 
 def instance() -> Settings:
@@ -72,7 +73,7 @@ Instance = Annotated[Settings, Depends(instance)]
 Tasks = Annotated[TaskStore, Depends(task_store)]
 Lists = Annotated[ValueLists, Depends(value_lists)]
 Topics = Annotated[TopicStore, Depends(topic_store)]
-Progress = Annotated[dict[str, Any], Depends(progress)]
+Progress = Annotated[SpeedLayerProgress, Depends(progress)]
 ResultLayers = Annotated[Layers, Depends(layers)]
 News = Annotated[Hub, Depends(hub)]
 ReadPlaces = Annotated[Reads, Depends(reads)]

@@ -15,6 +15,13 @@ from sluice.monitoring.flow.past import FlowPast, Minute, counters, gauges, grow
 from sluice.monitoring.flow.seen import AgentNow, DagRuns, FlowAnswers
 from sluice.monitoring.lag.model import Behind, LagReport, PartitionLag
 from sluice.stack.catalogue import DAEMONS
+from sluice.stack.progress import (
+    CountedTopic,
+    CountingState,
+    DriverState,
+    ProjectionProgress,
+    SpeedLayerProgress,
+)
 from sluice.stack.supervisord import Program
 from sluice.storage.alerts import Alert
 from tests.cli.test_grouping import ROUTED, document
@@ -68,12 +75,17 @@ def past(minutes: int = 90, **changes: Any) -> FlowPast:
     return FlowPast(tuple(found), tuple(last[-3:]))
 
 
-def speed() -> dict[str, Any]:
-    """The speed layer's progress file."""
-    at = (AT - 2 * SECOND).isoformat()
+def speed() -> SpeedLayerProgress:
+    """The speed layer's progress."""
+    at = AT - 2 * SECOND
     reports = {"3v2": document("combined"), "4v1": ROUTED}
-    topic = {"state": "counting", "batch_at": at, "projection": {"at": at, "seq": 1}, "grouping": reports}
-    return {"state": "running", "topics": {"logs": topic}}
+    topic = CountedTopic(
+        state=CountingState.COUNTING,
+        batch_at=at,
+        projection=ProjectionProgress(at=at, seq=1),
+        grouping=reports,
+    )
+    return SpeedLayerProgress(state=DriverState.RUNNING, topics={"logs": topic})
 
 
 def report(seconds: float = 1.5, **problems: str) -> LagReport:
@@ -142,7 +154,7 @@ def hurting(hostile: str) -> FlowAnswers:
     hot = {"key": [hostile], "share": 0.5, "error": 0.0, "workers": [0]}
     reports = {"4v1": {**ROUTED, "hot": [hot]}}
     whole = speed()
-    whole["topics"]["logs"]["grouping"] = reports
+    whole.topics["logs"].grouping = reports
     alerts = [
         Alert("reconcile", hostile, hostile, AT - 3600 * SECOND),
         Alert("airflow", "nightly_batch.batch", f"nightly_batch.batch failed in run {hostile}: x", AT),

@@ -8,6 +8,7 @@ from sluice.monitoring.flow.model import BOXES, Box, Fact
 from sluice.monitoring.flow.platform import picture
 from sluice.monitoring.flow.seen import AgentNow, FlowAnswers
 from sluice.stack.catalogue import DAEMONS
+from sluice.stack.progress import TopicError
 from tests.monitoring.flow.made import AT, SECOND, agents, healthy, nothing, report, seen, speed
 
 
@@ -75,7 +76,7 @@ def test_fill_and_failures_of_a_tier() -> None:
 def test_the_newest_error_of_the_speed_layer_is_shown() -> None:
     assert facts(seen(), "speed")["Newest error"] == "none"
     failed = speed()
-    failed["topics"]["logs"]["errors"] = [{"at": "2026-11-25T11:00:00", "message": "no block " * 40}]
+    failed.topics["logs"].errors = [TopicError(at=AT, message="no block " * 40)]
     assert str(facts(seen(speed=failed), "speed")["Newest error"]).startswith("no block no")
 
 

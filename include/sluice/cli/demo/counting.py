@@ -86,8 +86,8 @@ def whole_audit(settings: Settings, today: date) -> Hops:
 def grouping_reports(settings: Settings) -> list[GroupingReport]:
     """The speed layer's report on each task's grouping; none if it was restarted since."""
     from sluice.speed.routed.report import NothingCounted, reports
-    from sluice.stack.jobs import SPEED_LAYER, progress
+    from sluice.stack.jobs import speed_layer
 
     with suppress(NothingCounted):
-        return reports(progress(settings, SPEED_LAYER))
+        return reports(speed_layer(settings))
     return []

@@ -18,6 +18,7 @@ from sluice.monitoring.flow.troubles import (
     newest_run,
 )
 from sluice.monitoring.lag.model import Behind, Consumer
+from sluice.stack.progress import CountedTopic
 
 
 class BoxContent(NamedTuple):
@@ -114,7 +115,7 @@ class Boxes:
             *self._behind("speed_layer"),
             Fact("Dead letters", _sum(dead), unit="in 24 h"),
             Fact("Newest error", self._newest_error(), "text"),
-            Fact("Last commit", self._newest("batch_at"), "time"),
+            Fact("Last commit", self._newest(lambda topic: topic.batch_at), "time"),
         ]
         lines = [self._rates("Rate", "lines/s", ("lines",)), self._gauges("Lag", "s", ("lag", "speed"))]
         return BoxContent(facts, lines, "" if heartbeat else NO_JOB.format("speed_layer"))
@@ -125,7 +126,7 @@ class Boxes:
             Fact("Lag", _sum(figure(figures, "sluice_projector_lag_commits")), unit="commits"),
             Fact("Newest write", _sum(figure(figures, "sluice_results_written")), unit="results"),
             Fact("It took", max(figure(figures, "sluice_projection_seconds"), default=None), "seconds"),
-            Fact("Last results", self._newest("projection", "at"), "time"),
+            Fact("Last results", self._newest(projected_at), "time"),
         ]
         lines = [self._gauges("Lag", "commits", ("lag", "projector"))]
         return BoxContent(facts, lines, "", bool(figures))
@@ -188,10 +189,9 @@ class Boxes:
 
     def _newest_error(self) -> str:
         """The last error since the start, of the batches or of the projector."""
-        topics = self._seen.speed.get("topics", {}).values()
-        errors = [error for topic in topics for error in topic.get("errors", ())]
-        newest = max(errors, key=lambda error: error["at"], default=None)
-        return "none" if newest is None else str(newest["message"])[:ERROR]
+        errors = [error for topic in self._seen.speed.topics.values() for error in topic.errors]
+        newest = max(errors, key=lambda error: error.at, default=None)
+        return "none" if newest is None else newest.message[:ERROR]
 
     def _live(self, agents: Sequence[AgentNow]) -> dict[tuple[Key, str], float]:
         return {(("blocks", each.tier), each.name): each.taken for each in agents if each.taken is not None}
@@ -205,12 +205,10 @@ class Boxes:
     def _gauges(self, label: str, unit: str, key: Key) -> Sparkline:
         return Sparkline(label, unit, self._past.gauges(key, minute(self._seen)))
 
-    def _newest(self, *path: str) -> datetime | None:
+    def _newest(self, time_of: Callable[[CountedTopic], datetime | None]) -> datetime | None:
         """The newest of a time that the speed layer's progress has of each topic."""
-        return max(
-            (at for topic in self._seen.speed.get("topics", {}).values() if (at := moment(topic, *path))),
-            default=None,
-        )
+        times = map(time_of, self._seen.speed.topics.values())
+        return max((at for at in times if at), default=None)
 
     def _runs(self, box: str) -> DagRuns | None:
         return (self._seen.runs.value or {}).get(RUN_BY[box])
@@ -264,11 +262,9 @@ def minute(seen: FlowAnswers) -> float:
     return (seen.at.timestamp() // 60 + 1) * 60
 
 
-def moment(document: object, *path: str) -> datetime | None:
-    """A time in a document, by its path of keys."""
-    for name in path:
-        document = document.get(name) if isinstance(document, dict) else None
-    return datetime.fromisoformat(document) if isinstance(document, str) else None
+def projected_at(topic: CountedTopic) -> datetime | None:
+    """When results of the topic were written last."""
+    return topic.projection.at if topic.projection else None
 
 
 def _answering(agents: Sequence[AgentNow]) -> str | None:

@@ -22,6 +22,7 @@ from sluice.monitoring.lag.model import LagReport
 from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, jobs, supervisord
 from sluice.stack.entry import check
+from sluice.stack.progress import SpeedLayerProgress
 from sluice.stack.supervisord import Program
 from sluice.storage.alerts import Alert, open_alerts
 from sluice.storage.postgres import engine
@@ -64,7 +65,7 @@ class DagRuns:
 
 @dataclass(frozen=True)
 class FlowAnswers:
-    """The answers of one look. figures: as `Figures.document`; speed: the speed layer's progress file."""
+    """The answers of one look. figures: as `Figures.document`; speed: of all drivers."""
 
     at: datetime
     daemons: Mapping[str, Said[str]]  # the problem; empty for a healthy one
@@ -76,7 +77,7 @@ class FlowAnswers:
     runs: Said[Mapping[str, DagRuns]] = field(default_factory=Said)
     past: Said[FlowPast] = field(default_factory=Said)
     figures: Mapping[str, Any] = field(default_factory=dict)
-    speed: Mapping[str, Any] = field(default_factory=dict)
+    speed: SpeedLayerProgress = field(default_factory=SpeedLayerProgress)
 
 
 class FlowLook:
@@ -106,7 +107,7 @@ class FlowLook:
             at=datetime.fromtimestamp(now, UTC),
             daemons=daemons,
             figures=figures.read(self._settings, now).document(),
-            speed=jobs.progress(self._settings, "speed_layer"),
+            speed=jobs.speed_layer(self._settings),
             **said,
         )
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from sluice.monitoring import sampled
 from sluice.monitoring.flow.booked import TopicBooks
-from sluice.monitoring.flow.boxes import minute, moment
+from sluice.monitoring.flow.boxes import minute, projected_at
 from sluice.monitoring.flow.model import FreshRow, HopRow, HotTask, ShownHotKey, Sparkline, WorkerLoad
 from sluice.monitoring.flow.past import FlowPast, Minute
 from sluice.monitoring.flow.seen import FlowAnswers
+from sluice.stack.progress import CountedTopic
 
 #: The share of the lines whose wait is shown, and over how many of the newest minutes.
 MOST_LINES, NEWEST = 0.95, 10
@@ -22,9 +23,9 @@ def fresh(seen: FlowAnswers) -> tuple[FreshRow, ...]:
     """Each topic that the speed layer reads or the books know."""
     past: FlowPast = seen.past.value or FlowPast()
     books: Mapping[str, TopicBooks] = seen.books.value or {}
-    reading = seen.speed.get("topics", {})
+    reading = seen.speed.topics
     return tuple(
-        _fresh(seen, topic, reading.get(topic, {}), books.get(topic), past)
+        _fresh(seen, topic, reading.get(topic, CountedTopic()), books.get(topic), past)
         for topic in sorted({*books, *reading})
     )
 
@@ -63,7 +64,7 @@ def within(counts: Mapping[str, float], share: float) -> float | None:
 
 
 def _fresh(
-    seen: FlowAnswers, topic: str, reading: Mapping[str, Any], books: TopicBooks | None, past: FlowPast
+    seen: FlowAnswers, topic: str, reading: CountedTopic, books: TopicBooks | None, past: FlowPast
 ) -> FreshRow:
     def waited(minutes: Sequence[Minute]) -> float | None:
         return _waited(minutes, topic)
@@ -71,8 +72,8 @@ def _fresh(
     return FreshRow(
         topic,
         waited(past.minutes[-NEWEST:]),
-        moment(reading, "batch_at"),
-        moment(reading, "projection", "at"),
+        reading.batch_at,
+        projected_at(reading),
         books.archived if books else None,
         books.computed if books else "",
         books.published if books else "",

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from kafka.errors import KafkaError
 
@@ -20,6 +19,7 @@ from sluice.monitoring.lag.cost import costs
 from sluice.monitoring.lag.model import Behind, Consumer, LagReport, PartitionLag, ShownRebalance
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
+from sluice.stack.progress import ArchiverProgress, CountingState, SpeedLayerProgress
 from sluice.storage import rebalances
 from sluice.storage.pace import committed
 from sluice.storage.postgres import engine
@@ -77,8 +77,8 @@ class _Look:
         self._settings, self._topics = settings, topics
         self._database = engine(settings)
         self._at = datetime.now(UTC)
-        self._archivers_say = jobs.members(settings, "archiver")
-        self._speed_layer_says = jobs.progress(settings, "speed_layer")
+        self._archivers_say = jobs.archiver_files(settings)
+        self._speed_layer_says = jobs.speed_layer(settings)
 
     def by_topic(self) -> dict[str, list[PartitionLag]]:
         logs = []
@@ -167,21 +167,21 @@ def partition_lag(
     return PartitionLag(topic, hop.consumer, number, hop.owners.get(number), position, span.end, behind)
 
 
-def archiving(members: Mapping[str, Mapping[str, Any]], topic: str) -> dict[int, float | None]:
+def archiving(members: Mapping[str, ArchiverProgress], topic: str) -> dict[int, float | None]:
     """The archivers' paces by partition, as their heartbeats say; a member that is silent has none."""
     paces: dict[int, float | None] = {}
     for document in sorted(members.values(), key=jobs.written):
-        said = document.get("topics", {}).get(topic, {})
-        if not jobs.silent(document) and said.get("age", 0.0) <= jobs.SILENT_SECONDS:
-            paces |= {int(number): each.get("pace") for number, each in said.get("partitions", {}).items()}
+        said = document.topics.get(topic)
+        if said and not jobs.silent(document) and said.age <= jobs.SILENT_SECONDS:
+            paces |= {number: each.pace for number, each in said.partitions.items()}
     return paces
 
 
-def counts(progress: Mapping[str, Any], topic: str, now: datetime) -> str | None:
+def counts(progress: SpeedLayerProgress, topic: str, now: datetime) -> str | None:
     """The driver that counts the topic, by the speed layer's progress; None if none does."""
-    found = progress.get("topics", {}).get(topic, {})
-    said = found.get("updated_at", progress.get("updated_at"))
-    if not said or found.get("state") != "counting":
+    found = progress.topics.get(topic)
+    if not found or found.state != CountingState.COUNTING:
         return None
-    silent = (now - datetime.fromisoformat(said)).total_seconds() >= jobs.SILENT_SECONDS
-    return None if silent else str(found.get("driver", jobs.SPEED_LAYER))
+    said = found.updated_at or progress.updated_at
+    silent = said is None or (now - said).total_seconds() >= jobs.SILENT_SECONDS
+    return None if silent else found.driver or jobs.SPEED_LAYER

@@ -6,11 +6,12 @@ and it is complete after a few batches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, Field
+
+from sluice.stack.progress import SpeedLayerProgress
 
 #: How many hot keys and workers are shown of a task, and how many characters of a key's value.
 HOT, LOADS, CHARACTERS = 10, 64, 200
@@ -103,15 +104,15 @@ class NothingCounted(LookupError):
         super().__init__(f"no running speed layer has counted {of} yet: `sluice status` shows what runs")
 
 
-def reports(progress: Mapping[str, Any], task: str | None = None) -> list[GroupingReport]:
+def reports(progress: SpeedLayerProgress, task: str | None = None) -> list[GroupingReport]:
     """The reports of that task, or of all tasks by name. Raises NothingCounted.
 
-    progress: the speed layer's, as of `stack.jobs.progress`.
+    progress: the speed layer's, as of `stack.jobs.speed_layer`.
     """
     found = [
         GroupingReport.model_validate(document)
-        for topic in progress.get("topics", {}).values()
-        for document in topic.get("grouping", {}).values()
+        for topic in progress.topics.values()
+        for document in topic.grouping.values()
     ]
     chosen = [report for report in found if task in (None, report.task)]
     if not chosen:
