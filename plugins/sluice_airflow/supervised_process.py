@@ -21,6 +21,7 @@ from sluice.archive.scaling import Follows
 from sluice.collection.hosts import LOCAL, HostsError
 from sluice.collection.placed import PlacedError
 from sluice.elsewhere import places, state
+from sluice.elsewhere.state import JobState
 from sluice.elsewhere.succession import overlap
 from sluice.runtime import detached, successor
 from sluice.runtime.crew import Crew
@@ -189,7 +190,7 @@ _WANTED: dict[str, Callable[[Settings], Callable[[float, int], int]]] = {
 
 
 #: What an alert says of a member elsewhere, by what its shadow knows.
-_WRONG = {"unknown": "may run or not", "stopped": "does not run"}
+_WRONG = {JobState.UNKNOWN: "may run or not", JobState.STOPPED: "does not run"}
 
 
 def _elsewhere(job: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from sluice.collection.render import Agent
 from sluice.runtime import settings as of_settings
 from sluice.runtime.settings import Settings
 from sluice.stack import status
-from sluice.stack.status import StatusLine
+from sluice.stack.status import DaemonState, StatusLine
 from sluice.storage import postgres
 from tests.collection.one_host import connected, connection, private_key, public
 
@@ -82,12 +82,14 @@ def test_what_opens_kafka_is_said_before_the_platform_starts_and_when_hosts_are_
     assert ["WARNING: bind_host = '10.0.0.1'" in each for each in said] == [True] * 3
 
 
-@pytest.mark.parametrize(("state", "code"), [("running", 0), (far.UNKNOWN, 0), ("dead", 1)])
+@pytest.mark.parametrize(
+    ("state", "code"), {DaemonState.RUNNING: 0, DaemonState.UNKNOWN: 0, DaemonState.DEAD: 1}.items()
+)
 def test_status_shows_agents_elsewhere(
     instance: Settings,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    state: str,
+    state: DaemonState,
     code: int,
 ) -> None:
     monkeypatch.setattr(status, "daemons", lambda _: [])

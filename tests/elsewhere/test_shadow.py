@@ -55,12 +55,12 @@ class Standing:
         self._thread.join(120)
         assert not self._thread.is_alive()
 
-    def becomes(self, wanted: str) -> state.State:
+    def becomes(self, wanted: str) -> state.FarState:
         """Wait until the shadow says so."""
 
-        def so() -> state.State | None:
+        def so() -> state.FarState | None:
             path = self._settings.home / "elsewhere" / f"{MEMBER}.json"
-            found = state.State(**json.loads(path.read_text())) if path.exists() else None
+            found = state.FarState(**json.loads(path.read_text())) if path.exists() else None
             return found if found and found.state == wanted else None
 
         found = until(so, what=wanted)

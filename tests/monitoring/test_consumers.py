@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sluice.archive import index, scaling
 from sluice.monitoring import look as watch
 from sluice.monitoring.lag import look
 from sluice.runtime.settings import Settings
+from sluice.stack.progress import WatchProgress
 from sluice.storage import schema
 from sluice.transmission import waiting
 from sluice.transmission.topics import KafkaTopic, Span, TopicMissing
@@ -116,15 +118,23 @@ def about(seconds: float) -> Any:
     return pytest.approx(seconds, abs=120)
 
 
+def lag(settings: Settings) -> dict[str, dict[str, tuple[int, float | None, int]]]:
+    """By topic and hop: records, seconds, unread partitions."""
+    return {
+        topic: {hop: (each.records, each.seconds, each.unread) for hop, each in hops.items()}
+        for topic, hops in watch.lag(settings).items()
+    }
+
+
 def test_the_archive_is_behind_by_its_partition_that_is_furthest_behind(
     settings: Settings, kafka: Kafka, database: sa.Engine
 ) -> None:
     kafka.ends["logs"] = {0: 9000, 1: 9000, 2: 9000}
     for partition, after in ((0, 9000), (1, 9000 - 3600), (2, 8995)):
         archived(database, partition, after)
-    found = watch.lag(settings)["logs"]["archive"]
-    assert found == {"records": 3605, "seconds": about(HOUR), "unread": 0}
-    watch.write(settings, {"at": time.time(), "lag": watch.lag(settings)})
+    found = lag(settings)["logs"]["archive"]
+    assert found == (3605, about(HOUR), 0)
+    watch.write(settings, WatchProgress(updated_at=datetime.now(UTC), lag=watch.lag(settings)))
     assert scaling.behind(settings) == about(HOUR)
 
 
@@ -134,13 +144,13 @@ def test_what_an_earlier_topic_of_that_name_reached_does_not_count(
     kafka.ends["logs"] = {0: 4000}
     archived(database, 0, 100_000, "old")
     committed(database, 1, {"0": 100_000}, "old")
-    behind = {"records": 4000, "seconds": about(4000), "unread": 0}
-    assert watch.lag(settings)["logs"] == {"speed": behind, "archive": behind}
+    behind = (4000, about(4000), 0)
+    assert lag(settings)["logs"] == {"speed": behind, "archive": behind}
     archived(database, 0, 3000)
     committed(database, 2, {"0": 4000})
-    assert watch.lag(settings)["logs"] == {
-        "speed": {"records": 0, "seconds": 0.0, "unread": 0},
-        "archive": {"records": 1000, "seconds": about(1000), "unread": 0},
+    assert lag(settings)["logs"] == {
+        "speed": (0, 0.0, 0),
+        "archive": (1000, about(1000), 0),
     }
 
 
@@ -150,12 +160,12 @@ def test_a_topic_of_which_nothing_was_archived_is_behind_by_its_oldest_record(
     kafka.ends |= {"logs": {0: 10}, "shop": {0: 4000}}
     read(database, "shop")
     archived(database, 0, 10)
-    found = {topic: hops["archive"] for topic, hops in watch.lag(settings).items()}
-    assert found["logs"] == {"records": 0, "seconds": 0.0, "unread": 0}
-    assert found["shop"] == {"records": 4000, "seconds": about(4000), "unread": 0}
+    found = {topic: hops["archive"] for topic, hops in lag(settings).items()}
+    assert found["logs"] == (0, 0.0, 0)
+    assert found["shop"] == (4000, about(4000), 0)
     assert kafka.asked == 2, "each consumer reads all of its topics at once"
     kafka.unread.add("shop")
-    assert watch.lag(settings)["shop"]["archive"] == {"records": 4000, "seconds": None, "unread": 1}
+    assert lag(settings)["shop"]["archive"] == (4000, None, 1)
 
 
 def test_a_partition_that_cannot_be_read_is_not_taken_for_one_that_keeps_up(
@@ -165,9 +175,8 @@ def test_a_partition_that_cannot_be_read_is_not_taken_for_one_that_keeps_up(
     archived(database, 0, 9000 - 3600)
     archived(database, 1, 8998)
     kafka.unread.add(("logs", 0))
-    found = watch.lag(settings)
-    assert found["logs"]["archive"] == {"records": 3602, "seconds": about(2), "unread": 1}
-    watch.write(settings, {"at": time.time(), "lag": found})
+    assert lag(settings)["logs"]["archive"] == (3602, about(2), 1)
+    watch.write(settings, WatchProgress(updated_at=datetime.now(UTC), lag=watch.lag(settings)))
     assert scaling.behind(settings, far=600.0) is None
 
 

@@ -244,7 +244,7 @@ def test_a_member_elsewhere_that_nobody_sees_run_is_an_alert(
     settings = module.get_settings()
     own = detached.start("archiver-2", ["sleep", "600"], run=settings.home / "run")
     try:
-        state.write(settings, "archiver-2", state.State("h1", said, own.pid, why="why"))
+        state.write(settings, "archiver-2", state.FarState("h1", state.JobState(said), own.pid, why="why"))
         assert module._elsewhere("archiver") == alert
         assert module._elsewhere("speed_layer") == {}
     finally:

@@ -122,23 +122,25 @@ def follow(
 
     `ended` returns how the run in Airflow ended, None while it goes on. Raises BackfillFailed.
     """
+    from sluice.storage.backfills import BackfillState
+
     said, look = "", time.monotonic() + AIRFLOW_SECONDS
     while True:
         now = book.get(number)
         line = f"{now.state}: {now.done_days} of {len(now.days)} days"
-        if now.state == "failed":
+        if now.state == BackfillState.FAILED:
             line += f" ({now.message}); Airflow tries again, or gives up"
         if line != said:
             say(line)
             said = line
-        if now.state == "finished":
+        if now.state == BackfillState.FINISHED:
             return now
         # Airflow repeats a failed try: the backfill is over only when Airflow's run is.
-        if time.monotonic() >= look or now.state == "failed":
+        if time.monotonic() >= look or now.state == BackfillState.FAILED:
             look = time.monotonic() + AIRFLOW_SECONDS
             over = ended()
             now = book.get(number)
-            if over is not None and now.state != "finished":
+            if over is not None and now.state != BackfillState.FINISHED:
                 raise BackfillFailed(now, now.message or f"its run in Airflow is {over}")
         time.sleep(pause)
 

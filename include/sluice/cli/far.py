@@ -6,12 +6,16 @@ from sluice.cli.format import printable
 from sluice.collection import deploy, remnants, remote
 from sluice.collection.at_once import by_host
 from sluice.collection.hosts import LOCAL
+from sluice.collection.keeper import ProcessState
 from sluice.collection.render import Agent
 from sluice.runtime.settings import Settings
-from sluice.stack.status import StatusLine
+from sluice.stack.status import DaemonState, StatusLine
 
-UNKNOWN = "unknown"
-_STATES = {"alive": "running", "dead": "dead", "stopped": "stopped"}
+_STATES = {
+    ProcessState.ALIVE: DaemonState.RUNNING,
+    ProcessState.DEAD: DaemonState.DEAD,
+    ProcessState.STOPPED: DaemonState.STOPPED,
+}
 
 
 def agents(settings: Settings) -> list[StatusLine]:
@@ -43,7 +47,7 @@ def _left(agent: Agent) -> StatusLine:
     """What a collector left behind on another host."""
     at = agent.runs_on
     return StatusLine(
-        f"{agent.process}@{at}", UNKNOWN, 0, 0, f"moved; its channel is drained when {at} answers"
+        f"{agent.process}@{at}", DaemonState.UNKNOWN, 0, 0, f"moved; its channel is drained when {at} answers"
     )
 
 
@@ -51,6 +55,9 @@ def _line(settings: Settings, agent: Agent) -> StatusLine:
     try:
         state = _STATES[remote.status(settings, agent).state]
     except Exception as error:  # a host may answer anything
-        return StatusLine(agent.process, UNKNOWN, 0, 0, printable(str(error)))
-    problem = {"dead": f"see `sluice logs {agent.process}`", "stopped": f"does not run on {agent.runs_on}"}
+        return StatusLine(agent.process, DaemonState.UNKNOWN, 0, 0, printable(str(error)))
+    problem = {
+        DaemonState.DEAD: f"see `sluice logs {agent.process}`",
+        DaemonState.STOPPED: f"does not run on {agent.runs_on}",
+    }
     return StatusLine(agent.process, state, 0, 0, problem.get(state, ""))

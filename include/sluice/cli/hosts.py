@@ -150,7 +150,7 @@ def _looks(settings: Settings, host: Host, front_ends: Iterable[FrontEnd]) -> It
     try:
         yield _Look(host.name, "answers", enrolment.check(settings, host))
     except (AgentError, HostUnreachable) as error:
-        state = "unknown" if isinstance(error, HostUnreachable) else "wrong"
+        state = health.AgentState.UNKNOWN if isinstance(error, HostUnreachable) else "wrong"
         yield _Look(host.name, state, str(error), wrong=True)
         return
     for agent in deploy.agents(settings):
@@ -236,4 +236,5 @@ def forget(
         # Nobody looks at those that are gone any more, so nobody else would clear their alerts.
         there = {agent.name for agent in deploy.agents(settings)}
         gone = [agent for agent in found if agent.name not in there]
-        health.report(engine(settings), [health.Health(agent.name, "stopped") for agent in gone])
+        stopped = [health.Health(agent.name, health.AgentState.STOPPED) for agent in gone]
+        health.report(engine(settings), stopped)

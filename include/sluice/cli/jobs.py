@@ -70,18 +70,19 @@ def _row(settings: Settings, member: str, name: str) -> _Row | None:
     """The line of a member, or under the other name of its successor; None if it has none."""
     from sluice.collection.hosts import LOCAL
     from sluice.elsewhere import places, state
+    from sluice.elsewhere.state import JobState
     from sluice.runtime import detached
 
     record = detached.read(name, settings.home / "run")
     unit, belongs = places.unit(member), places.belongs_on(settings, member)
     if record is None:  # it was stopped just now
-        return (unit, name, belongs, "", "stopped", None, "") if name == member else None
+        return (unit, name, belongs, "", JobState.STOPPED, None, "") if name == member else None
     runs = places.host_of(record)
     if not detached.alive(record):
-        return unit, name, belongs, runs, "dead", None, f"see `sluice logs {member}`"
+        return unit, name, belongs, runs, JobState.DEAD, None, f"see `sluice logs {member}`"
     if runs == LOCAL:
-        return unit, name, belongs, runs, "alive", record.pid, ""
+        return unit, name, belongs, runs, JobState.ALIVE, record.pid, ""
     said = state.read(settings, name, record.pid)
     if said is None:
-        return unit, name, belongs, runs, "starts", None, ""
+        return unit, name, belongs, runs, JobState.STARTS, None, ""
     return unit, name, belongs, runs, said.state, said.pid or None, said.why

@@ -154,6 +154,8 @@ def outcomes(settings: Settings, since: dt.datetime) -> dict[tuple[dt.date, str]
 
 def judge(runs: Sequence[DagRun], found: dict[tuple[dt.date, str], str], say: Callable[[str], None]) -> None:
     """Say how the days' comparisons ended. Raises NightFailed for what is not computed, or differs."""
+    from sluice.storage.reconciled import ComparisonOutcome
+
     asked = {run.day for run in runs}
     own = {key: outcome for key, outcome in sorted(found.items()) if key[0] in asked}
     for (day, topic), outcome in own.items():
@@ -162,7 +164,7 @@ def judge(runs: Sequence[DagRun], found: dict[tuple[dt.date, str], str], say: Ca
     failed += [
         f"{day} {topic} differs: `sluice status` says how"
         for (day, topic), outcome in own.items()
-        if outcome == "differs"
+        if outcome == ComparisonOutcome.DIFFERS
     ]
     if failed:
         raise NightFailed("; ".join(failed))

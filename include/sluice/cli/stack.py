@@ -110,10 +110,12 @@ def status(
     from sluice.cli import far
     from sluice.cli.format import table
     from sluice.stack import status as stack_status
+    from sluice.stack.status import DaemonState
 
     settings = Settings()
     daemons, jobs = stack_status.daemons(settings), [*stack_status.jobs(settings), *far.agents(settings)]
-    alerts = stack_status.alerts(settings) if any(line.state == "running" for line in daemons) else []
+    works = any(line.state == DaemonState.RUNNING for line in daemons)
+    alerts = stack_status.alerts(settings) if works else []
     lines = [*daemons, *jobs]
     if as_json:
         report = {
@@ -139,7 +141,7 @@ def status(
         typer.echo(f"\n{sum(line.memory_bytes for line in lines) // MIB} MiB in all")
         for alert in alerts:
             typer.echo(f"ALERT since {alert.raised_at:%Y-%m-%d %H:%M:%S}  {alert.source}: {alert.message}")
-    raise typer.Exit(0 if all(line.healthy or line.state == far.UNKNOWN for line in lines) else 1)
+    raise typer.Exit(0 if all(line.healthy or line.state == DaemonState.UNKNOWN for line in lines) else 1)
 
 
 def logs(

@@ -52,6 +52,7 @@ def apply(
       sluice tasks apply -f include/tasks.yaml hits_by_status
     """
     from sluice.cli.documents import FileRefused, refusing
+    from sluice.tasks.versions import TaskState
 
     specs = _read(file)
     if unknown := set(only or ()) - {spec.name for spec in specs}:
@@ -62,7 +63,8 @@ def apply(
     with refusing(file):
         changes = _store().apply(specs, me())
     for change in changes:
-        aside = "" if change.state == "active" else f", {change.state}: `sluice tasks resume {change.name}`"
+        resume = f", {change.state}: `sluice tasks resume {change.name}`"
+        aside = "" if change.state == TaskState.ACTIVE else resume
         typer.echo(f"{change.name}: {change.action} ({change.task_id}v{change.version}{aside})")
 
 

@@ -21,13 +21,14 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Literal
+from enum import StrEnum
 
 import sqlalchemy
 
 from sluice.collection import lifecycle, metrics, remnants, remote
 from sluice.collection.at_once import by_host
 from sluice.collection.hosts import LOCAL
+from sluice.collection.keeper import ProcessState
 from sluice.collection.metrics import AgentCounters
 from sluice.collection.render import Agent
 from sluice.collection.ssh import HostUnreachable
@@ -41,7 +42,17 @@ START_SECONDS = lifecycle.READY_SECONDS
 # shows it earlier.
 STALL_SECONDS = 20.0
 
-State = Literal["running", "starting", "dead", "stopped", "unknown"]
+
+class AgentState(StrEnum):
+    """What is seen of an agent."""
+
+    RUNNING = "running"  # its counters were read, or it has run long enough to show some
+    STARTING = "starting"  # it is too young to show all counters
+    DEAD = "dead"  # it ended, and nobody stopped it
+    STOPPED = "stopped"  # it was stopped
+    UNKNOWN = "unknown"  # its host does not answer
+
+
 #: The counters of a sink that failed to send.
 FAILURES = ("ConnectionFailedCount", "EventWriteFail", "ChannelReadFail", "RollbackCount")
 _SOURCE_FAILURES = ("ChannelWriteFail", "EventReadFail", "GenericProcessingFail")
@@ -52,7 +63,7 @@ class Health:
     """One look at one agent. ``alerts``: {name: message}; empty if all is well."""
 
     agent: str
-    state: State
+    state: AgentState
     channel_fill: float | None = None  # per cent
     channel_size: int | None = None  # blocks
     alerts: dict[str, str] = field(default_factory=dict)
@@ -94,10 +105,10 @@ def check(settings: Settings, agent: Agent, previous: Health | None = None, fail
         return _check_remote(settings, agent, previous, failed)
     record = lifecycle.record(settings, agent)
     if record is None:  # stopping takes the record away, dying does not
-        return Health(agent.name, "stopped")
+        return Health(agent.name, AgentState.STOPPED)
     if not lifecycle.alive(settings, agent):
         message = f"{agent.name} is dead (pid {record.pid}): see `sluice logs {agent.process}`"
-        return Health(agent.name, "dead", alerts={f"{agent.name}: dead": message})
+        return Health(agent.name, AgentState.DEAD, alerts={f"{agent.name}: dead": message})
     age = datetime.now(UTC) - datetime.fromisoformat(record.started_at)
     return _look(settings, agent, previous, age.total_seconds())
 
@@ -106,21 +117,21 @@ def _check_remote(settings: Settings, agent: Agent, previous: Health | None, fai
     name, at = agent.name, agent.runs_on
     try:
         now = remote.status(settings, agent)
-        if now.state == "alive":
+        if now.state == ProcessState.ALIVE:
             found = _look(settings, agent, previous, now.age)
             wrong = {f"{name}: deployment": f"{name} on {at}: {failed}"} if failed else {}
             return replace(found, alerts={**found.alerts, **wrong})
     except Exception as error:  # a host may answer anything
         message = f"{name} is unknown, it may well run: {error}"
-        return Health(name, "unknown", alerts={f"{name}: unknown": message})
-    if now.state == "dead":
+        return Health(name, AgentState.UNKNOWN, alerts={f"{name}: unknown": message})
+    if now.state == ProcessState.DEAD:
         message = f"{name} is dead (pid {now.pid} on {at}): {failed or f'see `sluice logs {agent.process}`'}"
-        return Health(name, "dead", alerts={f"{name}: dead": message})
+        return Health(name, AgentState.DEAD, alerts={f"{name}: dead": message})
     # Seen once it says nothing: a deployment stops an agent for a moment, and `sluice down` for good.
-    if not failed and (previous is None or previous.state != "stopped"):
-        return Health(name, "stopped")
+    if not failed and (previous is None or previous.state != AgentState.STOPPED):
+        return Health(name, AgentState.STOPPED)
     message = f"{name} does not run on {at}: {failed or 'see the log of the task supervise'}"
-    return Health(name, "stopped", alerts={f"{name}: stopped": message})
+    return Health(name, AgentState.STOPPED, alerts={f"{name}: stopped": message})
 
 
 def _left(agent: Agent) -> dict[str, str]:
@@ -140,10 +151,10 @@ def _look(settings: Settings, agent: Agent, previous: Health | None, age: float)
         raise
     except metrics.MetricsUnreachable as error:
         if starting:
-            return Health(agent.name, "starting")
-        return Health(agent.name, "running", alerts={f"{agent.name}: no metrics": str(error)})
+            return Health(agent.name, AgentState.STARTING)
+        return Health(agent.name, AgentState.RUNNING, alerts={f"{agent.name}: no metrics": str(error)})
     if starting and not now.complete:
-        return Health(agent.name, "starting")
+        return Health(agent.name, AgentState.STARTING)
     return judge(agent, now, previous, time.time())
 
 
@@ -167,7 +178,7 @@ def judge(agent: Agent, now: AgentCounters, previous: Health | None, at: float) 
         found["sinks"] = f"{size:,.0f} blocks of lines have not moved for {at - moved_at:.0f} s"
     return Health(
         agent.name,
-        "running",
+        AgentState.RUNNING,
         now.fill,
         int(size),
         {f"{agent.name}: {name}": f"{agent.name}: {message}" for name, message in found.items()},

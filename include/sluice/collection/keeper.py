@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import PurePath
-from typing import Literal, cast, get_args
 
 from sluice.collection.ssh import COMMAND_SECONDS, RemoteFailed, SshLink
 
-State = Literal["alive", "dead", "stopped"]
-
 _AT = "at "  # before each address that the keeper shows
+
+
+class ProcessState(StrEnum):
+    """What a keeper says of its process, in its own words."""
+
+    ALIVE = "alive"  # it runs
+    DEAD = "dead"  # it ended, and nobody stopped it
+    STOPPED = "stopped"  # it was stopped, or never started
 
 
 @dataclass(frozen=True)
 class Status:
     """What a keeper says of its process."""
 
-    state: State
+    state: ProcessState
     pid: int = 0
     age: int = 0  # seconds since it was started
     version: str = ""  # that runs
@@ -52,8 +58,5 @@ def parsed(said: str) -> Status:
     """What a keeper said. Raises ValueError if no keeper says that."""
     first, *rest = said.splitlines() or [""]
     state, pid, age, version = first.split()
-    if state not in get_args(State):
-        raise ValueError(state)
     at = "".join(f"{line.removeprefix(_AT)}\n" for line in rest if line.startswith(_AT))
-    alive = cast(State, state)
-    return Status(alive, int(pid), int(age), version, "held" in rest, "clean" in rest, at)
+    return Status(ProcessState(state), int(pid), int(age), version, "held" in rest, "clean" in rest, at)

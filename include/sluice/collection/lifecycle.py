@@ -15,6 +15,7 @@ from sluice.collection import addresses, metrics, position, remote
 from sluice.collection.command import agent_command
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL
+from sluice.collection.keeper import ProcessState
 from sluice.collection.render import MEMORY_BYTES, Agent, folder
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
@@ -43,7 +44,7 @@ def record(settings: Settings, agent: Agent) -> detached.ProcessRecord | None:
 def alive(settings: Settings, agent: Agent) -> bool:
     """Whether the agent runs. Raises HostUnreachable if its host does not answer."""
     if agent.runs_on != LOCAL:
-        return remote.status(settings, agent).state == "alive"
+        return remote.status(settings, agent).state == ProcessState.ALIVE
     return detached.alive(record(settings, agent))
 
 
@@ -158,7 +159,7 @@ def clean(settings: Settings, agent: Agent) -> bool:
     """Whether the agent does not run, and its channel is known to hold nothing. Raises HostUnreachable."""
     if agent.runs_on != LOCAL:
         now = remote.status(settings, agent)
-        return now.state != "alive" and now.clean
+        return now.state != ProcessState.ALIVE and now.clean
     where = folder(settings, agent.name)
     return not alive(settings, agent) and ((where / CLEAN).exists() or not (where / "channel").exists())
 

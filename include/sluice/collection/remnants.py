@@ -18,6 +18,7 @@ from sluice.collection import lifecycle, remote
 from sluice.collection.at_once import by_host
 from sluice.collection.deploy_plan import deployed
 from sluice.collection.errors import AgentError
+from sluice.collection.keeper import ProcessState
 from sluice.collection.metrics import MetricsUnreachable
 from sluice.collection.render import Agent, folder
 from sluice.runtime.files import write_whole
@@ -81,7 +82,7 @@ def drain_of(settings: Settings, collector: str, log: Log) -> None:
 
 def _drain(settings: Settings, agent: Agent, log: Log) -> None:
     if not lifecycle.clean(settings, agent):
-        if remote.status(settings, agent).state != "alive":
+        if remote.status(settings, agent).state != ProcessState.ALIVE:
             remote.resume(settings, agent)
         if not lifecycle.counters(settings, agent).complete:
             return  # it starts

@@ -18,7 +18,7 @@ from sluice.collection import addresses, broker, enrolment, metrics, position, r
 from sluice.collection.bundle import Bundle, bundle
 from sluice.collection.copying import copied
 from sluice.collection.errors import AgentError
-from sluice.collection.keeper import Keeper, Status
+from sluice.collection.keeper import Keeper, ProcessState, Status
 from sluice.collection.metrics import AgentCounters, MetricsUnreachable
 from sluice.collection.render import Agent, addresses_file, place
 from sluice.collection.ssh import RemoteFailed, SshLink
@@ -41,7 +41,7 @@ def settled(settings: Settings, agent: Agent) -> bool:
     Input that was left held is released, and an edge is told where the collectors are now.
     """
     now = status(settings, agent)
-    if now.state != "alive" or now.version != _bundle(settings, agent).version:
+    if now.state != ProcessState.ALIVE or now.version != _bundle(settings, agent).version:
         return False
     if now.held:
         _keeper(settings, agent).order("release")
@@ -61,11 +61,11 @@ def start(
     texts: of another configuration, by the files' names.
     """
     wanted, now = _bundle(settings, agent, texts), status(settings, agent)
-    if now.state == "alive" and now.version == wanted.version:
+    if now.state == ProcessState.ALIVE and now.version == wanted.version:
         return
     _check(settings, agent)
     _copy(settings, agent, wanted, log)
-    if now.state == "alive":
+    if now.state == ProcessState.ALIVE:
         stop(settings, agent, drain_seconds, log)
     _link(settings, agent).switch(wanted.agent / "current", f"versions/{wanted.version}")
     _tell(settings, agent, now)
@@ -91,12 +91,12 @@ def stop(settings: Settings, agent: Agent, drain_seconds: float, log: Log, must_
     must_drain: if its channel does not drain, the agent keeps running and RemoteFailed is raised.
     """
     drained = False
-    if status(settings, agent).state == "alive":
+    if status(settings, agent).state == ProcessState.ALIVE:
         _keeper(settings, agent).order("hold")
         drained = metrics.drain(lambda: counters(settings, agent), drain_seconds)
     if must_drain and not drained:
         _keeper(settings, agent).order("release")
-        if status(settings, agent).state != "alive":
+        if status(settings, agent).state != ProcessState.ALIVE:
             raise RemoteFailed(
                 f"{agent.name} ended on {agent.runs_on} while its channel drained: see `sluice logs "
                 f"{agent.process}`; it is started there again"
@@ -105,7 +105,7 @@ def stop(settings: Settings, agent: Agent, drain_seconds: float, log: Log, must_
             f"{agent.name} on {agent.runs_on} still holds blocks of lines after {drain_seconds:g} s: see "
             "with `sluice status` why they do not move, then deploy again"
         )
-    if status(settings, agent).state == "stopped":
+    if status(settings, agent).state == ProcessState.STOPPED:
         return False
     how = ["drained"] if drained else []
     _keeper(settings, agent).order("stop", str(STOP_SECONDS), *how, seconds=3 * STOP_SECONDS)

@@ -18,7 +18,7 @@ from sluice.collection.bundle import KEEPER, SUMS, summed
 from sluice.collection.copying import copied
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import Host
-from sluice.collection.keeper import Keeper, Status, parsed
+from sluice.collection.keeper import Keeper, ProcessState, Status, parsed
 from sluice.collection.release import ReleaseError
 from sluice.collection.ssh import RemoteFailed
 from sluice.elsewhere import places
@@ -74,7 +74,7 @@ class FarJob:
         files = self._files(at, arguments)
         sums, version = summed(files)
         now = self._keeper.status()
-        if now.state == "alive" and now.version == version:
+        if now.state == ProcessState.ALIVE and now.version == version:
             log(f"{self._member}: runs on {self._host.name}, pid {now.pid}")
             return False
         if self._there.kafka.login:
@@ -82,12 +82,12 @@ class FarJob:
         try:
             release.check(self._link, at, self._settings.root)
         except ReleaseError:
-            if now.state == "alive":
+            if now.state == ProcessState.ALIVE:
                 self.stop()
                 log(f"{self._member}: stopped on {self._host.name}, which has another release")
             raise
         copied(self._link, self._folder / "versions" / version, {**files, SUMS: sums})
-        if now.state == "alive":
+        if now.state == ProcessState.ALIVE:
             self.stop()
         self._link.switch(self._folder / "current", f"versions/{version}")
         self._keeper.order("start")

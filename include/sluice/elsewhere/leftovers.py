@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from sluice.collection import enrolment, hosts
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL, Host
+from sluice.collection.keeper import ProcessState
 from sluice.collection.ssh import HostUnreachable
 from sluice.elsewhere import far, places
 from sluice.elsewhere.far import FarJob
@@ -36,7 +37,7 @@ def stop(settings: Settings, log: Log) -> dict[str, str]:
 
 def found(settings: Settings, host: Host) -> list[str]:
     """The members that run on the host, although nobody asks for them. Raises as `FarJob` does."""
-    alive = [name for name, status in far.there(settings, host).items() if status.state == "alive"]
+    alive = [name for name, status in far.there(settings, host).items() if status.state == ProcessState.ALIVE]
     return [name for name in alive if host.name not in _asked_for(settings, name)]
 
 

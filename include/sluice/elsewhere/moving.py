@@ -10,6 +10,7 @@ from sluice.collection import enrolment, placed, release
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import places, state
+from sluice.elsewhere.state import JobState
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 
@@ -86,7 +87,7 @@ def seen(settings: Settings, member: str) -> RunningMember | None:
     if host == LOCAL:
         return RunningMember(host, record.pid)
     said = state.read(settings, member, record.pid)
-    return RunningMember(host, said.pid) if said is not None and said.state == "alive" else None
+    return RunningMember(host, said.pid) if said is not None and said.state == JobState.ALIVE else None
 
 
 def arrived(settings: Settings, member: str, host: str) -> bool:

@@ -28,11 +28,12 @@ from datetime import UTC, datetime
 from sluice.collection import release
 from sluice.collection.broker import BrokerError
 from sluice.collection.errors import AgentError
+from sluice.collection.keeper import ProcessState
 from sluice.collection.release import ReleaseError
 from sluice.collection.ssh import HostUnreachable
 from sluice.elsewhere import state
 from sluice.elsewhere.far import FarJob
-from sluice.elsewhere.state import State
+from sluice.elsewhere.state import FarState, JobState
 from sluice.runtime import successor
 from sluice.runtime.settings import Settings, followed, newest
 from sluice.stack import jobs, progress
@@ -55,8 +56,8 @@ class Shadow:
     ) -> None:
         self._settings, self._member, self._host, self._job = settings, member, host, job
         self._stop = stop
-        self._state: State | None = None
-        self._said: tuple[str, State | None] = "", None  # under which name
+        self._state: FarState | None = None
+        self._said: tuple[str, FarState | None] = "", None  # under which name
         self._copied = "", b""  # so, too
         self._printed, self._told = 0, ""
         self._answers = True
@@ -68,7 +69,7 @@ class Shadow:
         folder of Sluice, and when the platform here has changed while the host had another release.
         """
         started = False
-        self._say("starts")
+        self._say(JobState.STARTS)
         while not self._stop.is_set():
             pause = POLL_SECONDS
             try:
@@ -81,30 +82,30 @@ class Shadow:
                 self._answers = True
             except HostUnreachable as error:
                 self._answers = False
-                self._say("unknown", why=str(error))
+                self._say(JobState.UNKNOWN, why=str(error))
                 if self._job.enrolled_again():
                     log(f"{self._member}: {self._host} was enrolled again: the next shadow asks it there")
                     return 1
             except BrokerError as error:  # Kafka is told of the host soon
-                self._say("starts", why=str(error))
+                self._say(JobState.STARTS, why=str(error))
             except ReleaseError as error:
                 self._answers = True
-                self._say("stopped", why=str(error))
+                self._say(JobState.STOPPED, why=str(error))
                 if release.outdated(self._settings.root) or self._job.enrolled_again():
                     log(f"{self._member}: other files are to be compared now: the next shadow does that")
                     return 1
                 pause = RELEASE_SECONDS
             else:
-                if now.state != "alive":
+                if now.state != ProcessState.ALIVE:
                     log(f"{self._member}: it has ended on {self._host}")
                     return 1
-                self._say("alive", now.pid)
+                self._say(JobState.ALIVE, now.pid)
             self._stop.wait(pause)
         self._end(log)
         return 0
 
     def _end(self, log: Log) -> None:
-        if self._state and self._state.state == "stopped":
+        if self._state and self._state.state == JobState.STOPPED:
             return
         try:
             if not self._answers:
@@ -141,9 +142,9 @@ class Shadow:
             said.updated_at = datetime.now(UTC)
             progress.write(progress_file(self._settings, name), said)
 
-    def _say(self, what: str, pid: int = 0, why: str = "") -> None:
+    def _say(self, what: JobState, pid: int = 0, why: str = "") -> None:
         name = self._name
-        self._state = State(self._host, what, os.getpid(), pid, why)  # type: ignore[arg-type]
+        self._state = FarState(self._host, what, os.getpid(), pid, why)
         if self._said == (name, self._state):
             return
         state.write(self._settings, name, self._state)

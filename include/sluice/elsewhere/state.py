@@ -6,43 +6,50 @@ import json
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Literal
 
 from sluice.runtime import successor
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
 
 
-@dataclass(frozen=True)
-class State:
-    """What a shadow knows.
+class JobState(StrEnum):
+    """What is known of a job."""
 
-    stopped: the host has another release, so the job does not run. unknown: the host does not answer, so the
-    job may run or not. pid: the job's, on its host; 0: none.
-    """
+    STARTS = "starts"  # its host was not yet seen to run it
+    ALIVE = "alive"  # it runs
+    STOPPED = "stopped"  # it does not run: it was stopped, or its host has another release
+    UNKNOWN = "unknown"  # its host does not answer, so it may run or not
+    DEAD = "dead"  # its process here, or its shadow, has ended; no shadow says this
+
+
+@dataclass(frozen=True)
+class FarState:
+    """What a shadow knows of its job. pid: the job's, on its host; 0: none."""
 
     host: str
-    state: Literal["starts", "alive", "stopped", "unknown"]
+    state: JobState
     shadow: int  # the pid of who says so
     pid: int = 0
     why: str = ""
 
 
-def write(settings: Settings, member: str, state: State) -> None:
+def write(settings: Settings, member: str, state: FarState) -> None:
     path = _path(settings, member)
     path.parent.mkdir(exist_ok=True)
     write_whole(path, json.dumps(asdict(state)))
 
 
-def read(settings: Settings, member: str, shadow: int) -> State | None:
+def read(settings: Settings, member: str, shadow: int) -> FarState | None:
     """What the living shadow of that pid says; None if it has not said anything.
 
     What it said last as the member's successor counts, too.
     """
     for name in (member, successor.name_of(member)):
-        with suppress(FileNotFoundError, ValueError, TypeError):
-            found = State(**json.loads(_path(settings, name).read_text()))
+        with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
+            said = json.loads(_path(settings, name).read_text())
+            found = FarState(**{**said, "state": JobState(said["state"])})
             if found.shadow == shadow:
                 return found
     return None

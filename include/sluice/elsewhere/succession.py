@@ -11,6 +11,7 @@ from functools import partial
 from sluice.collection.hosts import HostsError
 from sluice.collection.placed import PlacedError
 from sluice.elsewhere import moving, places, state
+from sluice.elsewhere.state import JobState
 from sluice.runtime import detached, successor
 from sluice.runtime.settings import Settings
 from sluice.runtime.successor import Overlap
@@ -49,7 +50,8 @@ def _works(settings: Settings, member: str) -> bool:
     record = detached.read(member, settings.home / "run")
     said = state.read(settings, member, record.pid) if record and detached.alive(record) else None
     try:
-        return said is not None and said.state == "unknown" and state.age(settings, member) < UNKNOWN_SECONDS
+        unknown = said is not None and said.state == JobState.UNKNOWN
+        return unknown and state.age(settings, member) < UNKNOWN_SECONDS
     except FileNotFoundError:
         return False
 

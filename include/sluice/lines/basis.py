@@ -20,7 +20,7 @@ from sluice.results.filters import SeriesFilter
 from sluice.results.layers import Layers
 from sluice.results.patience import PATIENCE_SECONDS
 from sluice.results.pieces import Pieces
-from sluice.results.rows import OPEN, STATES
+from sluice.results.rows import STATES, PeriodState
 from sluice.runtime.arrays import Bools, Ints
 from sluice.runtime.days import DAY_MS, days_of
 from sluice.runtime.settings import Settings
@@ -49,7 +49,7 @@ class Result:
     """What the readers of results are told: how many lines, and where the number comes from."""
 
     counted: int | None  # None: the version keeps no number of the metric's lines
-    state: str | None = None  # final, superseded or open; None: no series passes
+    state: PeriodState | None = None  # None: no series passes
     commit: int = 0  # of an open period
     run_id: str = ""  # of the others
 
@@ -117,7 +117,7 @@ def basis(
     days = Days(database, topic)
     _refuse_dropped(settings, days, task, days_of(start, end))
     result = read_result(layers, query, task)
-    is_open = result.state == STATES[OPEN]
+    is_open = result.state == PeriodState.OPEN
     log = CommitLog(database, topic, PATIENCE_SECONDS)
     head = log.head(commit if commit is not None and is_open else result.commit if is_open else None)
     below: dict[date, Range] = {}

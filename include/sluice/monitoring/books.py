@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from sluice.storage import reconciled, schema
+from sluice.tasks.versions import TaskState
 
 #: Comparisons that are older are history.
 RECENT = timedelta(days=31)
@@ -45,11 +46,15 @@ def _archive(connection: sa.Connection) -> dict[str, dict[str, int]]:
 def _tasks(connection: sa.Connection) -> dict[str, dict[str, int]]:
     """Tasks by state; a task that failed is set aside, whether it is paused or not."""
     tasks = schema.tasks.c
-    state = sa.case((tasks.failed_at.is_not(None), "failed"), (tasks.enabled, "active"), else_="paused")
+    state = sa.case(
+        (tasks.failed_at.is_not(None), TaskState.FAILED.value),
+        (tasks.enabled, TaskState.ACTIVE.value),
+        else_=TaskState.PAUSED.value,
+    )
     query = sa.select(tasks.topic, state, sa.func.count()).where(tasks.deleted_at.is_(None))
     found: dict[str, dict[str, int]] = {}
     for topic, word, count in connection.execute(query.group_by(tasks.topic, state)):
-        found.setdefault(topic, dict.fromkeys(("active", "paused", "failed"), 0))[word] = count
+        found.setdefault(topic, dict.fromkeys((state.value for state in TaskState), 0))[word] = count
     return found
 
 

@@ -21,13 +21,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from sluice.runtime.settings import Settings
 from sluice.storage import open_periods
 from sluice.storage.commits import CommitLog
 from sluice.storage.days import Day, Days
 from sluice.storage.postgres import engine
+from sluice.storage.reconciled import ComparisonOutcome
 
 if TYPE_CHECKING:
     from sluice.quality.day_comparison import DayComparison
@@ -62,7 +63,7 @@ class ReconcileOutcome:
     day: date
     run_at: datetime
     cut: Mapping[str, int]
-    outcome: Literal["agrees", "differs", "superseded"]
+    outcome: ComparisonOutcome
     compared: int  # results
     differing: int  # of them
     message: str
@@ -70,7 +71,7 @@ class ReconcileOutcome:
 
     def check(self) -> None:
         """Raise ReconciliationFailed if the layers differ."""
-        if self.outcome == "differs":
+        if self.outcome == ComparisonOutcome.DIFFERS:
             raise ReconciliationFailed(self.message)
 
 
@@ -118,7 +119,8 @@ def _superseded(book: Days, computed: Day, cut: Mapping[str, int]) -> str | None
 
 def _superseded_outcome(settings: Settings, day: Day, cut: Mapping[str, int], why: str) -> ReconcileOutcome:
     message = f"{day.topic} {day.day} is superseded: {why}"
-    outcome = ReconcileOutcome(day.topic, day.day, datetime.now(UTC), dict(cut), "superseded", 0, 0, message)
+    superseded, now = ComparisonOutcome.SUPERSEDED, datetime.now(UTC)
+    outcome = ReconcileOutcome(day.topic, day.day, now, dict(cut), superseded, 0, 0, message)
     _record(settings, outcome, {})
     return outcome
 
@@ -144,7 +146,7 @@ def _compare(settings: Settings, book: Days, day: Day) -> ReconcileOutcome:
         day=day.day,
         run_at=datetime.now(UTC),
         cut=day.cut,
-        outcome="agrees" if found.agrees else "differs",
+        outcome=ComparisonOutcome.AGREES if found.agrees else ComparisonOutcome.DIFFERS,
         compared=len(found.frame),
         differing=found.differing,
         message=found.message(),
@@ -184,7 +186,7 @@ def _record(settings: Settings, outcome: ReconcileOutcome, details: Mapping[str,
         "day": outcome.day.isoformat(),
         "run_at": outcome.run_at,
         "cut": json.dumps(dict(outcome.cut)),
-        "outcome": outcome.outcome,
+        "outcome": outcome.outcome.value,
         "compared": outcome.compared,
         "differing": outcome.differing,
         "details": json.dumps({"message": outcome.message, **details}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
@@ -15,9 +16,19 @@ from sluice.state.series import START, dimension, one
 from sluice.tasks.spec import ActiveTask
 
 STATE = "state"
+
+
+class PeriodState(StrEnum):
+    """Whether a period's results can still change. In the order of their codes."""
+
+    FINAL = "final"  # published
+    SUPERSEDED = "superseded"  # published, and to be computed again
+    OPEN = "open"  # counted so far
+
+
 #: The states of periods, by their codes: a roll-up has the greatest code of its parts.
-STATES = ("final", "superseded", "open")
-FINAL, SUPERSEDED, OPEN = range(3)
+STATES = tuple(PeriodState)
+FINAL, SUPERSEDED, OPEN = range(len(STATES))
 _LABEL = pa.dictionary(pa.int8(), pa.string())
 _VALUE = pa.dictionary(pa.int32(), pa.string())
 _LABELS = pa.array(STATES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,27 @@ if TYPE_CHECKING:
     from sluice.storage.alerts import Alert
 
 
+class DaemonState(StrEnum):
+    """What is known of a daemon or job: supervisord's states, and three of the platform's own."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    RUNNING = "running"
+    BACKOFF = "backoff"  # it ended at once, and is started again
+    STOPPING = "stopping"
+    EXITED = "exited"
+    FATAL = "fatal"  # it ended at once too often
+    UNKNOWN = "unknown"  # supervisord does not know, or the host of a job does not answer
+    DEAD = "dead"  # a job whose process has ended, and nobody stopped it
+    EXTERNAL = "external"  # others run it
+
+
 @dataclass(frozen=True)
 class StatusLine:
     """One daemon or job. ``port`` is 0 if it has none, ``problem`` empty if it is healthy."""
 
     name: str
-    state: str
+    state: DaemonState
     port: int
     memory_bytes: int
     problem: str
@@ -99,7 +115,8 @@ def _job(name: str, run: Path) -> StatusLine:
     record = detached.read(name, run)
     living = detached.alive(record)
     memory = family_bytes(record.pid) if record and living else 0
-    return StatusLine(name, "running" if living else "dead", 0, memory, "" if living else "see its log")
+    state = DaemonState.RUNNING if living else DaemonState.DEAD
+    return StatusLine(name, state, 0, memory, "" if living else "see its log")
 
 
 def _daemon(
@@ -109,13 +126,11 @@ def _daemon(
     port = settings.port(daemon.ports[0]) if daemon.ports else 0
     program = programs.get(name)
     if program is None and not (programs and daemon.for_clients):
-        return StatusLine(
-            name, "external" if programs else "stopped", port, 0, "" if programs else "not running"
-        )
+        state = DaemonState.EXTERNAL if programs else DaemonState.STOPPED
+        return StatusLine(name, state, port, 0, "" if programs else "not running")
     if program is None:
-        return StatusLine(name, "external", 0, 0, check(settings, name) or "")
-    if program.state not in ("RUNNING", "STARTING"):
-        return StatusLine(name, program.state.lower(), port, 0, program.message or "not running")
-    return StatusLine(
-        name, program.state.lower(), port, family_bytes(program.pid, apart), check(settings, name) or ""
-    )
+        return StatusLine(name, DaemonState.EXTERNAL, 0, 0, check(settings, name) or "")
+    state = DaemonState(program.state.lower())
+    if state not in (DaemonState.RUNNING, DaemonState.STARTING):
+        return StatusLine(name, state, port, 0, program.message or "not running")
+    return StatusLine(name, state, port, family_bytes(program.pid, apart), check(settings, name) or "")

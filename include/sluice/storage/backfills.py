@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
@@ -24,7 +25,14 @@ from sluice.storage.epochs import PeriodKey
 from sluice.storage.postgres import patiently
 from sluice.storage.tallies import replace
 
-State = Literal["requested", "running", "finished", "failed"]
+
+class BackfillState(StrEnum):
+    """How far a backfill is."""
+
+    REQUESTED = "requested"  # its run has not begun
+    RUNNING = "running"  # its run fills days
+    FINISHED = "finished"  # all days are filled
+    FAILED = "failed"  # its run ended; `message` says why
 
 
 class UnknownBackfill(LookupError):
@@ -56,7 +64,7 @@ class Backfill:
     topic: str
     first_day: date
     last_day: date
-    state: State
+    state: BackfillState
     done_days: int
     requested_by: str
     requested_at: datetime
@@ -74,7 +82,11 @@ class Backfill:
 
     @property
     def ended(self) -> bool:
-        return self.state in ("finished", "failed")
+        return self.state in (BackfillState.FINISHED, BackfillState.FAILED)
+
+
+def _backfill(row: sa.Row[Any]) -> Backfill:
+    return Backfill(**{**row._mapping, "state": BackfillState(row.state)})
 
 
 @dataclass(frozen=True)
@@ -129,7 +141,7 @@ class Backfills:
             topic=topic,
             first_day=first_day,
             last_day=last_day,
-            state="requested",
+            state=BackfillState.REQUESTED,
             requested_by=user,
         )
         noted = sa.insert(schema.task_changes).values(
@@ -151,35 +163,35 @@ class Backfills:
                 action="backfilled",
                 after=f"{first_day} to {last_day}",
             )
-            return Backfill(**connection.execute(row.returning(*schema.backfills.c)).one()._mapping)
+            return _backfill(connection.execute(row.returning(*schema.backfills.c)).one())
 
     def get(self, number: int) -> Backfill:
         """The backfill of that number. Raises UnknownBackfill."""
         for row in self._rows(sa.select(schema.backfills).where(schema.backfills.c.id == number)):
-            return Backfill(**row._mapping)
+            return _backfill(row)
         raise UnknownBackfill(f"there is no backfill {number}: request one with `sluice tasks backfill`")
 
     def of_version(self, task_id: int, version: int) -> list[Backfill]:
         """The version's backfills, the oldest first."""
         t = schema.backfills
         query = sa.select(t).where(t.c.task_id == task_id, t.c.version == version).order_by(t.c.id)
-        return [Backfill(**row._mapping) for row in self._rows(query)]
+        return [_backfill(row) for row in self._rows(query)]
 
     def set_run(self, number: int, run_id: str) -> None:
         """Record which run of the DAG carries the backfill out."""
         self._update(number, run_id=run_id)
 
     def set_running(self, number: int) -> None:
-        self._update(number, state="running", message=None, finished_at=None)
+        self._update(number, state=BackfillState.RUNNING, message=None, finished_at=None)
 
     def set_done_days(self, number: int, days: int) -> None:
         self._update(number, done_days=days)
 
     def set_finished(self, number: int) -> None:
-        self._update(number, state="finished", message=None, finished_at=sa.func.now())
+        self._update(number, state=BackfillState.FINISHED, message=None, finished_at=sa.func.now())
 
     def set_failed(self, number: int, message: str) -> None:
-        self._update(number, state="failed", message=message, finished_at=sa.func.now())
+        self._update(number, state=BackfillState.FAILED, message=message, finished_at=sa.func.now())
 
     def boundary(self, task_id: int, version: int) -> dict[str, int] | None:
         """Where the version's first commit began; None before that commit.

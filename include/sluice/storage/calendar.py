@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from enum import StrEnum
 
 import sqlalchemy as sa
 
 from sluice.storage import reconciled, schema
 from sluice.storage.days import Day, out_of_date
-from sluice.storage.reconciled import DayCompared
+from sluice.storage.reconciled import ComparisonOutcome, DayCompared
+
+
+class CalendarState(StrEnum):
+    """What is known of a day."""
+
+    DIFFERS = "differs"  # compared; not published
+    SUPERSEDED = "superseded"  # published or compared, and something came since
+    OPEN = "open"  # computed, not compared
+    NOT_COMPUTED = "not computed"  # it has lines
+    AGREES = "agrees"  # compared and published
+    DROPPED = "dropped"  # beyond retention
+    NONE = "none"  # without lines
+
 
 #: What a day's state means, in the order in which people should look at them.
-STATES = {
-    "differs": "the layers count differently; what was compared is not published",
-    "superseded": "published or compared, but to be computed again",
-    "open": "computed at night, not compared yet",
-    "not computed": "has lines, but no night computed it yet",
-    "agrees": "compared and published",
-    "dropped": "its results are beyond retention",
-    "none": "no lines",
+STATES: Mapping[CalendarState, str] = {
+    CalendarState.DIFFERS: "the layers count differently; what was compared is not published",
+    CalendarState.SUPERSEDED: "published or compared, but to be computed again",
+    CalendarState.OPEN: "computed at night, not compared yet",
+    CalendarState.NOT_COMPUTED: "has lines, but no night computed it yet",
+    CalendarState.AGREES: "compared and published",
+    CalendarState.DROPPED: "its results are beyond retention",
+    CalendarState.NONE: "no lines",
 }
 
 
@@ -29,27 +43,29 @@ class DayState:
     """One day of a topic."""
 
     day: date
-    state: str  # one of STATES
+    state: CalendarState
     lines: int  # that the speed layer counted
     why: str  # of a superseded day
     computed: Day | None
     compared: DayCompared | None  # the newest comparison
     uncounted: frozenset[tuple[int, int]] = frozenset()  # versions that the night could not count
 
-    def of_task(self, name: str, versions: Sequence[tuple[int, int]]) -> str:
+    def of_task(self, name: str, versions: Sequence[tuple[int, int]]) -> CalendarState:
         """The state of the day for one task.
 
         versions: the task's. A day that differs only in other tasks agrees for this one; it is not published.
         """
         if self.uncounted.intersection(versions):
-            return "not computed"
-        if self.state != "differs" or self.compared is None:
+            return CalendarState.NOT_COMPUTED
+        if self.state != CalendarState.DIFFERS or self.compared is None:
             return self.state
         found = self.compared.details.get("tasks")
         if found is None:
             return self.state
         own = [counts for title, counts in found.items() if title.rpartition(" (")[0] == name]
-        return "differs" if any(differing for _, differing in own) else "agrees" if own else "none"
+        if any(differing for _, differing in own):
+            return CalendarState.DIFFERS
+        return CalendarState.AGREES if own else CalendarState.NONE
 
 
 def days_of(engine: sa.Engine, topic: str, first: date, last: date) -> list[DayState]:
@@ -73,22 +89,23 @@ def days_of(engine: sa.Engine, topic: str, first: date, last: date) -> list[DayS
 
 def _state(
     computed: Day | None, why: str, outcome: tuple[str, datetime] | None, lines: int, dropped: bool
-) -> str:
+) -> CalendarState:
     if dropped:
-        return "dropped"
+        return CalendarState.DROPPED
     if computed is None:
-        return "not computed" if lines else "none"
+        return CalendarState.NOT_COMPUTED if lines else CalendarState.NONE
     if why:
-        return "superseded"
-    return _compared(computed, *(outcome or ("open", computed.computed_at)))
+        return CalendarState.SUPERSEDED
+    return _compared(computed, *(outcome or (None, computed.computed_at)))
 
 
-def _compared(computed: Day, outcome: str, at: datetime) -> str:
-    """The state of a day that is up to date, by its newest comparison."""
+def _compared(computed: Day, outcome: str | None, at: datetime) -> CalendarState:
+    """The state of a day that is up to date, by its newest comparison (None: there was none)."""
     if computed.is_final and computed.published_at is not None:
         again = at > computed.published_at
-        return "differs" if again and outcome == "differs" else "agrees"
-    return outcome if at > computed.computed_at else "open"
+        differs = again and outcome == ComparisonOutcome.DIFFERS
+        return CalendarState.DIFFERS if differs else CalendarState.AGREES
+    return CalendarState(outcome) if outcome and at > computed.computed_at else CalendarState.OPEN
 
 
 def _lines(connection: sa.Connection, topic: str, first: date, last: date) -> dict[date, int]:

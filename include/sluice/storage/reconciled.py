@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,6 +17,14 @@ from sluice.storage.schema import day_comparisons, reconciled_days
 KEPT = 20
 
 
+class ComparisonOutcome(StrEnum):
+    """What a comparison of a day's two counts found."""
+
+    AGREES = "agrees"  # the layers agree, so the day was published
+    DIFFERS = "differs"  # they do not, so it was not
+    SUPERSEDED = "superseded"  # the day is to be computed again, so nothing was published
+
+
 @dataclass(frozen=True)
 class DayCompared:
     """One comparison of a day; `details` as in the schema."""
@@ -23,10 +32,14 @@ class DayCompared:
     topic: str
     day: date
     run_at: datetime
-    outcome: str  # agrees, differs, superseded
+    outcome: ComparisonOutcome
     compared: int
     differing: int
     details: Mapping[str, Any]
+
+
+def _compared(row: sa.Row[Any]) -> DayCompared:
+    return DayCompared(**{**row._mapping, "outcome": ComparisonOutcome(row.outcome)})
 
 
 def note(engine: sa.Engine, found: DayCompared) -> None:
@@ -54,7 +67,7 @@ def of_day(engine: sa.Engine, topic: str, day: date) -> list[DayCompared]:
     t = day_comparisons
     query = sa.select(t).where(t.c.topic == topic, t.c.day == day).order_by(t.c.run_at.desc())
     with engine.connect() as connection:
-        return [DayCompared(**row._mapping) for row in connection.execute(query)]
+        return [_compared(row) for row in connection.execute(query)]
 
 
 def newest_of_days(engine: sa.Engine, topic: str, first: date, last: date) -> dict[date, DayCompared]:
@@ -62,7 +75,7 @@ def newest_of_days(engine: sa.Engine, topic: str, first: date, last: date) -> di
     t = day_comparisons
     query = sa.select(t).where(t.c.topic == topic, t.c.day.between(first, last)).order_by(t.c.run_at)
     with engine.connect() as connection:
-        return {row.day: DayCompared(**row._mapping) for row in connection.execute(query)}
+        return {row.day: _compared(row) for row in connection.execute(query)}
 
 
 def since(engine: sa.Engine, first: datetime) -> dict[tuple[date, str], str]:

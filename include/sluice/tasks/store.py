@@ -26,7 +26,7 @@ from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.storable import unstorable
 from sluice.tasks.topic import TopicSpec
 from sluice.tasks.topics import topic_spec
-from sluice.tasks.versions import Change, HistoryEntry, Task, TaskChanged, UnknownTask, writing
+from sluice.tasks.versions import Change, HistoryEntry, Task, TaskChanged, TaskState, UnknownTask, writing
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class TaskStore:
         """
         with writing(self._engine) as connection:
             task = versions.one(connection, name)
-            if task.state != "active":
+            if task.state != TaskState.ACTIVE:
                 _update(connection, task, enabled=True, failed_at=None, error=None)
                 was = f"after: {task.error}" if task.error else ""
                 versions.record(connection, task.key, "resumed", user, was)
@@ -231,7 +231,7 @@ class TaskStore:
             task_id = connection.execute(insert.returning(_tasks.c.id)).scalar_one()
             versions.add_version(connection, (task_id, 1), spec, pins, user)
             versions.record(connection, (task_id, 1), "created", user, specs=(None, spec))
-            return Change(spec.name, "created", task_id, 1, "active")
+            return Change(spec.name, "created", task_id, 1, TaskState.ACTIVE)
         if task.spec == spec:
             return Change(spec.name, "unchanged", task.task_id, task.version, task.state)
         why = ", ".join(changed_fields(task.spec, spec))

@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -25,11 +26,18 @@ from sluice.tasks.spec import ActiveTask, Measure, TaskSpec
 #: The history names this user when the platform itself sets a task aside.
 PLATFORM = "sluice"
 
-State = Literal["active", "paused", "failed"]
 Pins = Mapping[str, int]  # value list: version
 Key = tuple[int, int]  # task id and version
 
 _tasks, _versions, _lists = schema.tasks, schema.task_versions, schema.value_lists
+
+
+class TaskState(StrEnum):
+    """Whether lines are counted for a task."""
+
+    ACTIVE = "active"  # they are
+    PAUSED = "paused"  # a user paused it
+    FAILED = "failed"  # the platform set it aside, because a batch failed on it
 
 
 class UnknownTask(LookupError):
@@ -73,7 +81,7 @@ class Task:
     error: str | None = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> TaskState:
         return state(self.enabled, self.failed_at)
 
     @property
@@ -92,14 +100,14 @@ class Task:
         return hashlib.blake2b(written, digest_size=12).hexdigest()
 
 
-def state(enabled: bool, failed_at: dt.datetime | None = None) -> State:
+def state(enabled: bool, failed_at: dt.datetime | None = None) -> TaskState:
     """The state of a task.
 
-    A task that failed and is paused is "paused", because a new version of it would not be counted either.
+    A task that failed and is paused is paused, because a new version of it would not be counted either.
     """
     if not enabled:
-        return "paused"
-    return "active" if failed_at is None else "failed"
+        return TaskState.PAUSED
+    return TaskState.ACTIVE if failed_at is None else TaskState.FAILED
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ class Change:
     action: Literal["created", "changed", "unchanged"]
     task_id: int
     version: int
-    state: State
+    state: TaskState
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from sluice.collection import deploy, hosts, inventory, lifecycle, metrics, moving, placed, remote
 from sluice.collection.hosts import LOCAL, PLACED
 from sluice.collection.inventory import Inventory
+from sluice.collection.keeper import ProcessState
 from sluice.collection.render import Agent
 from sluice.collection.ssh import HostUnreachable
 from sluice.runtime import detached
@@ -118,6 +119,6 @@ def _pid(settings: Settings, agent: Agent) -> int:
     """The number of the agent's process on its host; 0 if it does not run."""
     if agent.runs_on != LOCAL:
         now = remote.status(settings, agent)
-        return now.pid if now.state == "alive" else 0
+        return now.pid if now.state == ProcessState.ALIVE else 0
     record = lifecycle.record(settings, agent)
     return record.pid if record and detached.alive(record) else 0

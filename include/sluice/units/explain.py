@@ -11,7 +11,7 @@ from sluice.placement.measures import shares
 from sluice.placement.usage import slots_used
 from sluice.storage.units import MoveRow
 from sluice.units.proposals import Proposal
-from sluice.units.view import HostView, UnitView
+from sluice.units.view import HostState, HostView, UnitView
 
 #: Differences that are not worth a word.
 _EVEN = 0.005
@@ -82,7 +82,7 @@ class _Explainer:
     def _where(self, unit: UnitView, last: MoveRow | None) -> Iterator[str]:
         running, host = unit.running, self._view.states.get(unit.running.host)
         room = ""
-        if host is not None and host.state == "open":
+        if host is not None and host.state == HostState.OPEN:
             room = f": {self._used[host.name]} of its {host.slots} slots are taken"
         yield f"It is on {running.host}{room}."
         if not running.movable:
@@ -110,7 +110,7 @@ class _Explainer:
             yield f"It is to move to {move.target}, because {self._proposal.why(move)}."
         elif running.name in self._unplaced:
             yield f"No host can take it: {self._unplaced[running.name]}."
-        elif host is not None and host.state in ("waiting", "barred"):
+        elif host is not None and host.state in (HostState.WAITING, HostState.BARRED):
             yield f"It is left alone, because {host.name} {host.why}."
         elif failure := self._view.kept(running):
             yield f"It stays until {failure.until:%H:%M} UTC: {failure}."
@@ -149,7 +149,7 @@ class _Explainer:
 
     def _impossible(self, unit: UnitView, host: HostView) -> str:
         running = unit.running
-        if host.state != "open" or running.role in host.refuses:
+        if host.state != HostState.OPEN or running.role in host.refuses:
             return f"it {host.why or host.refuses[running.role]}"
         if host.slots - self._used[host.name] < running.slots:
             return f"all of its {host.slots} slots are taken"

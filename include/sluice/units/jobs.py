@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sluice.collection import hosts, placed
 from sluice.collection.hosts import LOCAL
+from sluice.collection.keeper import ProcessState
 from sluice.elsewhere import moving
 from sluice.elsewhere import places as where
 from sluice.elsewhere.far import FarJob
@@ -44,7 +45,7 @@ class Jobs:
             if host == LOCAL:
                 return ObservedUnit(record.pid)
             now = FarJob(settings, there[host], member).status()
-            return ObservedUnit(now.pid) if now.state == "alive" else None
+            return ObservedUnit(now.pid) if now.state == ProcessState.ALIVE else None
 
         return observe
 

@@ -34,7 +34,7 @@ from sluice.units.carrying import (
 )
 from sluice.units.kinds import Kind, Log
 from sluice.units.proposals import Proposal, propose
-from sluice.units.view import View, view
+from sluice.units.view import HostState, View, view
 
 UNKNOWN = "what is to move next is not known yet"
 
@@ -165,7 +165,7 @@ class Mover:
         begun = False
         for row in rows:
             target = seen.states.get(row.target)
-            if row.unit not in movable or target is None or target.state != "open":
+            if row.unit not in movable or target is None or target.state != HostState.OPEN:
                 log(f"{row.unit}: its move to {row.target} was broken off and is given up")
                 self._carrier.give_up(row)
             elif self._may_begin(row.unit, seen):

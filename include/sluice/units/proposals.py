@@ -14,7 +14,7 @@ from sluice.runtime.settings import Settings
 from sluice.storage import units as book
 from sluice.units.failures import Failure
 from sluice.units.kinds import Kind, Running
-from sluice.units.view import View, view
+from sluice.units.view import HostState, View, view
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Proposal:
     def notes(self) -> Iterator[str]:
         """What else a reader must know: hosts that take no units, and moves that wait."""
         for host in self.view.hosts:
-            if host.state in ("away", "waiting", "barred"):
+            if host.state in (HostState.AWAY, HostState.WAITING, HostState.BARRED):
                 yield f"host {host.name} {host.why}"
         for row in self.view.under_way:
             yield f"{row.unit} moves from {row.source} to {row.target} now, or that move was broken off"

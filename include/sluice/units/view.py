@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from functools import cached_property
-from typing import Literal
 
 import sqlalchemy as sa
 
@@ -29,9 +29,15 @@ _LEFT = 0.1
 #: running.
 _CHANCE = timedelta(seconds=2 * WARM_SECONDS)
 
-#: open: takes units. away: silent for `silent_seconds` or longer, so its units go elsewhere. waiting: silent
-#: for less. shut: it may have no units; those that are there go. barred: nothing can be done.
-State = Literal["open", "away", "waiting", "shut", "barred"]
+
+class HostState(StrEnum):
+    """What a host is for units."""
+
+    OPEN = "open"  # it takes units
+    AWAY = "away"  # silent for `placement.silent_seconds` or longer, so its units go elsewhere
+    WAITING = "waiting"  # silent for less
+    SHUT = "shut"  # it may have no units; those that are there go
+    BARRED = "barred"  # nothing can be done there now
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class HostView:
 
     name: str
     slots: int
-    state: State
+    state: HostState
     why: str = ""
     cores: int | None = None
     core: float | None = None
@@ -93,7 +99,7 @@ class View:
     @property
     def settled(self) -> bool:
         """Whether it is known of each host whether it is there."""
-        return not any(host.state == "waiting" for host in self.hosts)
+        return not any(host.state == HostState.WAITING for host in self.hosts)
 
     @cached_property
     def cluster(self) -> base.Cluster:
@@ -107,18 +113,18 @@ class View:
         for unit, host in self._moving():
             units.append(unit)
             placed[unit.name] = host
-        open_hosts = (each for each in self.hosts if each.state == "open")
+        open_hosts = (each for each in self.hosts if each.state == HostState.OPEN)
         there = tuple(base.Host(each.name, each.slots, each.speed) for each in open_hosts)
         return base.Cluster(there, tuple(units), placed)
 
     def takes(self, unit: Running, host: str) -> bool:
         """Whether hosts.yaml lets the host have the unit."""
         found = self.states.get(host)
-        return found is not None and found.state != "shut" and unit.role not in found.refuses
+        return found is not None and found.state != HostState.SHUT and unit.role not in found.refuses
 
     def avoiding(self, unit: str) -> bool:
         """Whether the unit avoids an open host."""
-        return any(self.failed.at(unit, host.name) for host in self.hosts if host.state == "open")
+        return any(self.failed.at(unit, host.name) for host in self.hosts if host.state == HostState.OPEN)
 
     def resigning(self, units: Collection[str]) -> View:
         """The same, if these units avoid no host but one on which they are lost."""
@@ -127,7 +133,7 @@ class View:
     def kept(self, unit: Running) -> Failure | None:
         """Why the unit stays on its host, although another one may be idler."""
         host = self.states.get(unit.host)
-        stays = unit.movable and host is not None and host.state == "open" and not self.leaves(unit)
+        stays = unit.movable and host is not None and host.state == HostState.OPEN and not self.leaves(unit)
         return self.failed.of(unit.name) if stays else None
 
     def leaves(self, unit: Running) -> str:
@@ -135,8 +141,8 @@ class View:
         host = self.states.get(unit.host)
         if host is None:
             return f"hosts.yaml has no host {unit.host} any more"
-        why = host.why if host.state in ("away", "shut") else ""
-        why = why if host.state == "away" else host.refuses.get(unit.role, why)
+        why = host.why if host.state in (HostState.AWAY, HostState.SHUT) else ""
+        why = why if host.state == HostState.AWAY else host.refuses.get(unit.role, why)
         if why:
             return f"{host.name} {why}"
         lost = self._lost(unit)
@@ -175,13 +181,13 @@ class View:
                 yield replace(unit, name=f"{row.unit} (leaves)", load=0.0), row.source
 
     def _is_open(self, host: str) -> bool:
-        return host in self.states and self.states[host].state == "open"
+        return host in self.states and self.states[host].state == HostState.OPEN
 
     def _planned(self, unit: Running) -> bool:
         host = self.states.get(unit.host)
-        if host is not None and host.state == "open":
+        if host is not None and host.state == HostState.OPEN:
             return True
-        return unit.movable and (host is None or host.state in ("away", "shut"))
+        return unit.movable and (host is None or host.state in (HostState.AWAY, HostState.SHUT))
 
     def _unit(self, each: UnitView) -> base.Unit:
         unit = each.running
@@ -194,7 +200,7 @@ class View:
         takes = {
             host.name: unit.role not in host.refuses and not self._avoids(unit, host.name)
             for host in self.hosts
-            if host.state == "open"
+            if host.state == HostState.OPEN
         }
         return None if all(takes.values()) else frozenset(name for name, does in takes.items() if does)
 
@@ -221,7 +227,7 @@ def view(
         moved, under_way = book.last_moves(connection, book.KEPT), book.open_moves(connection)
     there = hosts.load(settings).values()
     shown = sorted((host_view(settings, host, rows.get(host.name), at) for host in there), key=_name)
-    places = sum(host.state == "open" and "collector" not in host.refuses for host in shown)
+    places = sum(host.state == HostState.OPEN and "collector" not in host.refuses for host in shown)
     running = [unit for kind in kinds for unit in kind.units(settings, places)]
     units = sorted((unit_view(each, loads.get(each.name)) for each in running), key=lambda u: u.running.name)
     return View(at, tuple(shown), tuple(units), failures(moved, at, since), tuple(under_way))
@@ -239,16 +245,16 @@ def host_view(settings: Settings, host: Host, row: HostRow | None, at: datetime)
     return HostView(host.name, host.slots, state, why, row.cores, row.core, others, speed, refuses)
 
 
-def state_of(settings: Settings, host: Host, row: HostRow | None, at: datetime) -> tuple[State, str]:
+def state_of(settings: Settings, host: Host, row: HostRow | None, at: datetime) -> tuple[HostState, str]:
     """The host's state, and why it is not open."""
     if not set(host.roles) & _TAKES_UNITS:
-        return "shut", "has no role collector or jobs in hosts.yaml"
+        return HostState.SHUT, "has no role collector or jobs in hosts.yaml"
     if row is not None and row.silent_since is not None:
         gone = at - row.silent_since >= timedelta(seconds=settings.placement.silent_seconds)
         why = f"has not answered since {row.silent_since:%H:%M:%S} UTC ({row.why})"
-        return ("away" if gone else "waiting"), why
+        return (HostState.AWAY if gone else HostState.WAITING), why
     why = "" if host.name == LOCAL else _barred(settings, host, row)
-    return ("barred" if why else "open"), why
+    return (HostState.BARRED if why else HostState.OPEN), why
 
 
 def _barred(settings: Settings, host: Host, row: HostRow | None) -> str:

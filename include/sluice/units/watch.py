@@ -15,7 +15,7 @@ from sluice.units import measure
 from sluice.units.carrying import SOURCE
 from sluice.units.kinds import Kind, Log
 from sluice.units.mover import Mover, PlacementBusy
-from sluice.units.view import HostView, View, view
+from sluice.units.view import HostState, HostView, View, view
 
 #: How often is planned while no host comes or goes.
 PLAN_SECONDS = 60.0
@@ -82,7 +82,7 @@ class UnitWatch:
         silent = {
             f"host {host.name} is silent": self._silent(host)
             for host in seen.hosts
-            if host.state in ("away", "waiting")
+            if host.state in (HostState.AWAY, HostState.WAITING)
         }
         raised, cleared = alerts.sync(self._database, SOURCE, silent, prefix="host ")
         for name in raised:

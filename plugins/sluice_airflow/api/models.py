@@ -8,10 +8,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from sluice.engine.trial import MAX_LINES, LineTrial
+from sluice.results.rows import PeriodState
 from sluice.storage.speed_topics import TopicOwner
 from sluice.tasks import TopicSpec
 from sluice.tasks.store import Task
 from sluice.tasks.topics import Topic
+from sluice.tasks.versions import TaskState
 
 
 class TaskOut(BaseModel):
@@ -26,7 +28,7 @@ class TaskOut(BaseModel):
     timezone: str
     dimensions: list[str]
     metrics: list[str]
-    state: Literal["active", "paused", "failed"]
+    state: TaskState
     error: str | None = Field(description="Why a failed task is not counted.")
     failed_at: datetime | None
     since: datetime = Field(description="When this version was made.")
@@ -63,7 +65,7 @@ class ChangeOut(BaseModel):
     action: Literal["created", "changed", "unchanged"]
     id: int = Field(validation_alias="task_id")
     version: int
-    state: Literal["active", "paused", "failed"]
+    state: TaskState
 
 
 class DiffOut(BaseModel):
@@ -193,7 +195,7 @@ class SpanOut(BaseModel):
     first: datetime = Field(description="The start of the first of them.")
     last: datetime = Field(description="The start of the last of them.")
     periods: int = Field(description="How many they are, of those with rows.")
-    state: Literal["final", "open", "superseded"] = Field(
+    state: PeriodState = Field(
         description="final: published. superseded: published, and to be computed again. open: counted so far."
     )
     commit: int | None = Field(None, description="The speed layer's commit that open periods are as of.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
@@ -14,6 +14,7 @@ from sluice.storage.postgres import engine
 from sluice.units import proposals
 from sluice.units.catalogue import KINDS
 from sluice.units.proposals import Proposal
+from sluice.units.view import HostState
 from sluice_airflow.api.looks import Looks
 from sluice_airflow.api.security import Reader
 
@@ -24,7 +25,7 @@ class PlacementHostOut(BaseModel):
     """A host."""
 
     host: str
-    state: Literal["open", "away", "waiting", "shut", "barred"] = Field(
+    state: HostState = Field(
         description="open: it takes units. away: it is silent, and its units go elsewhere. waiting: it is "
         "silent, but not for so long. shut: it may have no units. barred: nothing can be done there now."
     )

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse
 
 from sluice.results.newest import Newest, newest
 from sluice.storage.alerts import open_alerts
-from sluice.tasks.versions import Task
+from sluice.tasks.versions import Task, TaskState
 from sluice_airflow.api.security import Reader
 from sluice_airflow.api.stores import Database, ReadPlaces, ResultLayers, Tasks
 from sluice_airflow.console.cost import timed, told
@@ -92,7 +92,7 @@ def troubles(database: sa.Engine, tasks: Sequence[Task]) -> list[FirstTrouble]:
     failed = [
         FirstTrouble(f"The task {task.name} failed:", task.error or "it is not counted", task.failed_at)
         for task in tasks
-        if task.state == "failed"
+        if task.state == TaskState.FAILED
     ]
     alerts = (FirstTrouble(f"{each.name}:", each.message, each.raised_at) for each in open_alerts(database))
     return [*failed, *alerts]

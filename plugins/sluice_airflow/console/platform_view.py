@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sluice.monitoring.flow.model import Picture, Sparkline, State
+from sluice.monitoring.flow.model import FlowState, Picture, Sparkline
 
 #: The size of a small line's picture, in its own units.
 HEIGHT = 28
 #: What hurts that is shown one by one.
 MOST = 30
 #: How each state is told without its colour.
-SIGNS: Mapping[State, str] = {"works": "✓", "late": "!", "broken": "✕", "unknown": "?"}
-WORDS: Mapping[State, str] = {"works": "works", "late": "late", "broken": "broken", "unknown": "not known"}
+SIGNS: Mapping[FlowState, str] = {
+    FlowState.WORKS: "✓",
+    FlowState.LATE: "!",
+    FlowState.BROKEN: "✕",
+    FlowState.UNKNOWN: "?",
+}
+WORDS: Mapping[FlowState, str] = {
+    FlowState.WORKS: "works",
+    FlowState.LATE: "late",
+    FlowState.BROKEN: "broken",
+    FlowState.UNKNOWN: "not known",
+}
 
 
 class Spark(NamedTuple):
@@ -43,9 +53,9 @@ def verdict(picture: Picture) -> str:
     count = len(picture.troubles)
     if count:
         return "1 thing hurts" if count == 1 else f"{count} things hurt"
-    return (
-        "All of it works" if picture.state == "works" else "Nothing hurts that is known; not all is known yet"
-    )
+    if picture.state == FlowState.WORKS:
+        return "All of it works"
+    return "Nothing hurts that is known; not all is known yet"
 
 
 def _says(line: Sparkline, known: list[float]) -> str:

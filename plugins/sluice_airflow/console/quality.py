@@ -15,7 +15,7 @@ from sluice.runtime.days import is_over, today
 from sluice.stack.airflow_api import Airflow
 from sluice.stack.airflow_session import AirflowError
 from sluice.storage import history, reconciled
-from sluice.storage.calendar import STATES, DayState, days_of
+from sluice.storage.calendar import STATES, CalendarState, DayState, days_of
 from sluice.storage.days import Days
 from sluice.storage.reconciled import DayCompared
 from sluice.tasks.topics import TopicStore
@@ -34,13 +34,13 @@ NIGHTLY = "nightly_batch"
 MOST_TASKS = 60
 #: How each state is drawn, so that it is told without its colour.
 SIGNS = {
-    "agrees": "✓",
-    "differs": "≠",
-    "superseded": "↻",
-    "open": "…",
-    "not computed": "○",
-    "dropped": "–",
-    "none": "",
+    CalendarState.AGREES: "✓",
+    CalendarState.DIFFERS: "≠",
+    CalendarState.SUPERSEDED: "↻",
+    CalendarState.OPEN: "…",
+    CalendarState.NOT_COMPUTED: "○",
+    CalendarState.DROPPED: "–",
+    CalendarState.NONE: "",
 }
 TopicName = Annotated[str, Query(max_length=200)]
 
@@ -118,7 +118,7 @@ def day_page(
         title=f"{topic}, {day}",
         topic=topic,
         day=day,
-        found=found[0] if found else DayState(day, "none", 0, "", None, None),
+        found=found[0] if found else DayState(day, CalendarState.NONE, 0, "", None, None),
         runs=runs,
         shown=shown,
         differences=_differences(shown),

@@ -61,6 +61,7 @@ from sluice.storage.backfills import (
     Backfill,
     BackfillPointer,
     Backfills,
+    BackfillState,
     DaysDropped,
     FilledDay,
     Filling,
@@ -105,7 +106,7 @@ def run(spark: SparkSession, settings: Settings, number: int) -> Backfill:
     """
     book = Backfills(engine(settings))
     backfill = book.get(number)
-    if backfill.state == "finished":
+    if backfill.state == BackfillState.FINISHED:
         log.info("backfill %d of %s is finished already", number, backfill.label)
         return backfill
     book.set_running(number)

@@ -14,7 +14,7 @@ from datetime import date
 import sqlalchemy as sa
 
 from sluice.runtime.days import span, stretches
-from sluice.storage.backfills import Backfill
+from sluice.storage.backfills import Backfill, BackfillState
 from sluice.storage.days import Days
 
 NIGHT = "nightly_batch"
@@ -22,7 +22,7 @@ NIGHT = "nightly_batch"
 
 def superseded(database: sa.Engine, backfills: Iterable[Backfill]) -> list[date]:
     """The days of these finished backfills, of one topic, that are published and to be computed again."""
-    finished = [each for each in backfills if each.state == "finished"]
+    finished = [each for each in backfills if each.state == BackfillState.FINISHED]
     days = {day for each in finished for day in each.days}
     return Days(database, finished[0].topic).superseded_among(days) if days else []
 

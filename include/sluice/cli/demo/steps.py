@@ -84,14 +84,14 @@ def deploy(settings: Settings, airflow: Airflow, say: Say) -> None:
 
 def not_deployed(settings: Settings, airflow: Airflow) -> list[str]:
     from sluice.collection import deploy as collection
-    from sluice.stack.jobs import members, position
+    from sluice.stack.jobs import archiver_files, driver_files, position
 
     waiting = [f"DAG {dag}" for dag in FOR_EVER if not any(r.state == "running" for r in airflow.runs(dag))]
     if not collection.agents(settings) or not collection.drained(settings):
         waiting.append("Flume's agents")
-    jobs = ("speed_layer", "archiver")
+    jobs = {"speed_layer": driver_files(settings), "archiver": archiver_files(settings)}
     return waiting + [
-        job for job in jobs if not any(position(settings, each) for each in members(settings, job))
+        job for job, members in jobs.items() if not any(position(settings, each) for each in members)
     ]
 
 

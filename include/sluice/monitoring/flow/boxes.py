@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sluice.monitoring.flow.model import BOXES, AgentRow, Box, DaemonBox, Fact, Sparkline, State, Trouble
+from sluice.monitoring.flow.model import BOXES, AgentRow, Box, DaemonBox, Fact, FlowState, Sparkline, Trouble
 from sluice.monitoring.flow.past import FlowPast, Key, counters
 from sluice.monitoring.flow.seen import AgentNow, DagRuns, FlowAnswers
 from sluice.monitoring.flow.troubles import (
@@ -69,13 +69,13 @@ class Boxes:
         run = newest_run(self._seen, key)
         return Box(key, state, tuple(made.facts), tuple(made.lines), own, run, made.empty)
 
-    def _state(self, key: str, own: Sequence[Trouble], known: bool) -> State:
+    def _state(self, key: str, own: Sequence[Trouble], known: bool) -> FlowState:
         if any(each.bad for each in own):
-            return "broken"
+            return FlowState.BROKEN
         if own:
-            return "late"
+            return FlowState.LATE
         stands = [daemon(self._seen, name)[0] for name in self._seen.daemons if STANDS_ON.get(name) == key]
-        return "works" if known and "unknown" not in stands else "unknown"
+        return FlowState.WORKS if known and FlowState.UNKNOWN not in stands else FlowState.UNKNOWN
 
     def _tier(self, tier: str) -> BoxContent:
         agents = [agent for agent in self._seen.agents.value or () if agent.tier == tier]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Literal
 
-State = Literal["works", "late", "broken", "unknown"]
 Kind = Literal["number", "share", "seconds", "time", "text"]
 #: The boxes of the flow in the order of the lines: title, and what happens there.
 BOXES: Mapping[str, tuple[str, str]] = {
@@ -20,6 +20,15 @@ BOXES: Mapping[str, tuple[str, str]] = {
     "nightly": ("Nightly", "Counts each day again, from the archive."),
     "reconcile": ("Reconcile", "Compares both counts and publishes the day."),
 }
+
+
+class FlowState(StrEnum):
+    """How a part of the platform is."""
+
+    WORKS = "works"  # nothing is known to be wrong
+    LATE = "late"  # it works, and something is slower or later than it should be
+    BROKEN = "broken"  # it does not work
+    UNKNOWN = "unknown"  # nobody knows yet
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,7 @@ class Box:
     """A part of the flow."""
 
     key: str
-    state: State
+    state: FlowState
     facts: tuple[Fact, ...]
     lines: tuple[Sparkline, ...]
     troubles: tuple[Trouble, ...]
@@ -88,7 +97,7 @@ class DaemonBox:
     """A daemon. started: None where supervisord does not know it."""
 
     name: str
-    state: State
+    state: FlowState
     problem: str
     started: datetime | None
 
@@ -181,11 +190,11 @@ class Picture:
     since: datetime | None
 
     @property
-    def state(self) -> State:
+    def state(self) -> FlowState:
         """The worst of all."""
         if any(each.bad for each in self.troubles):
-            return "broken"
+            return FlowState.BROKEN
         if self.troubles:
-            return "late"
+            return FlowState.LATE
         states = {*(each.state for each in self.boxes), *(each.state for each in self.daemons)}
-        return "works" if states <= {"works"} else "unknown"
+        return FlowState.WORKS if states <= {FlowState.WORKS} else FlowState.UNKNOWN

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from sluice.monitoring.flow.asks import OLD, Said
-from sluice.monitoring.flow.model import FlowRun, State, Trouble
+from sluice.monitoring.flow.model import FlowRun, FlowState, Trouble
 from sluice.monitoring.flow.seen import DagRuns, FlowAnswers
 from sluice.storage.alerts import Alert
+from sluice.tasks.versions import TaskState
 
 #: Paragraphs of the runbook.
 DAEMON, SPEED, LAG = "a-daemon-lives-and-does-not-work", "the-speed-layer-is-stuck", "lag"
@@ -91,26 +92,26 @@ def troubles(seen: FlowAnswers) -> list[Trouble]:
     return sorted(chain(*parts), key=lambda each: not each.bad)
 
 
-def health(said: Said[str]) -> tuple[State, str]:
+def health(said: Said[str]) -> tuple[FlowState, str]:
     """The state that a check of its health gives a daemon, and what is wrong with it."""
     first = said.value is None
     if said.waiting > (2 * SLOW if first else SLOW):
-        return "broken", f"has not answered for {said.waiting:.0f} s"
+        return FlowState.BROKEN, f"has not answered for {said.waiting:.0f} s"
     if said.error:
-        return "broken", said.error
+        return FlowState.BROKEN, said.error
     if said.value is None or (said.waiting and said.age > OLD):
-        return "unknown", "is being asked"
-    return ("broken", said.value) if said.value else ("works", "")
+        return FlowState.UNKNOWN, "is being asked"
+    return (FlowState.BROKEN, said.value) if said.value else (FlowState.WORKS, "")
 
 
-def daemon(seen: FlowAnswers, name: str) -> tuple[State, str]:
+def daemon(seen: FlowAnswers, name: str) -> tuple[FlowState, str]:
     """A daemon's state, and what is wrong with it.
 
     A short outage can fall between two checks of its health; its supervisor tells of it too.
     """
     program = (seen.programs.recent or {}).get(name)
     if program is not None and program.state in DOWN:
-        return "broken", DOWN[program.state]
+        return FlowState.BROKEN, DOWN[program.state]
     return health(seen.daemons[name])
 
 
@@ -156,7 +157,7 @@ def _place(alert: Alert, tiers: Mapping[str, str]) -> tuple[str, str]:
 def _daemons(seen: FlowAnswers) -> Iterator[Trouble]:
     for name in seen.daemons:
         state, problem = daemon(seen, name)
-        if state == "broken":
+        if state == FlowState.BROKEN:
             yield Trouble(STANDS_ON.get(name, ""), f"{name}: {problem}", DAEMON)
 
 
@@ -202,7 +203,7 @@ def _late(seen: FlowAnswers) -> Iterator[Trouble]:
 
 
 def _tasks(seen: FlowAnswers) -> Iterator[Trouble]:
-    failed = sum(figure(seen.figures, "sluice_tasks", state="failed"))
+    failed = sum(figure(seen.figures, "sluice_tasks", state=TaskState.FAILED))
     if failed:
         message = "1 task is set aside" if failed == 1 else f"{failed:.0f} tasks are set aside"
         yield Trouble("speed", f"{message} and counts nothing", TASK, bad=False)
