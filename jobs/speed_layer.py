@@ -21,7 +21,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from sluice.elsewhere import state
+from sluice.elsewhere import job_state
 from sluice.metrics import load_team
 from sluice.runtime import garbage
 from sluice.runtime.settings import get_settings, newest
@@ -70,7 +70,7 @@ def main() -> int:
         settings,
         given.member,
         lambda: drivers(newest(settings)),
-        lambda: given.progress is not None or state.known(settings, given.member),
+        lambda: given.progress is not None or job_state.known(settings, given.member),
     )
     spark = OnDemand(partial(session, settings, "sluice speed layer", config=CONFIG))
     if given.progress is not None or progress.waits:

@@ -15,7 +15,7 @@ from sluice.monitoring.observer import Observer
 from sluice.runtime import garbage
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
-from sluice.sql.keeper import Keeper
+from sluice.sql.keeper import TableKeeper
 from sluice.stack import watch
 from sluice.stack.log import DaemonLog
 
@@ -34,7 +34,7 @@ def main() -> None:
     only_look = arguments().parse_args().only_look
     settings, say = Settings(), DaemonLog("watch")
     end_with_parent()
-    keeper, observer = Keeper(settings, say), Observer(settings, say)
+    keeper, observer = TableKeeper(settings, say), Observer(settings, say)
     garbage.loaded()
 
     def looked(problems: Mapping[str, str]) -> None:

@@ -12,8 +12,8 @@ from sluice.runtime.settings import ROOT
 from sluice.traffic import edu
 from sluice_lab import named, papers
 from sluice_lab.drift import Drift, Kind
-from sluice_lab.kept import keep
-from sluice_lab.kept import kept as kept_rows
+from sluice_lab.saved_rows import keep
+from sluice_lab.saved_rows import kept as kept_rows
 from sluice_lab.simulate import simulate
 from sluice_lab.streams import edu_stream, isp_stream, zipf_stream
 from sluice_lab.trials import Row, Setting, rows, run, waits

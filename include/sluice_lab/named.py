@@ -51,7 +51,7 @@ def stream(name: str, extract: Extract | None = None) -> Stream:
     """
     kind, _, rest = name.partition(":")
     if kind == "file" and rest:
-        from sluice_lab.files import recorded
+        from sluice_lab.recorded_streams import recorded
 
         return recorded(Path(rest), extract)
     kind, _, at = kind.partition("@")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sluice_lab.kept import keep, kept
+from sluice_lab.saved_rows import keep, kept
 from sluice_lab.trials import Row
 
 

@@ -20,8 +20,8 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from sluice.archive.scaling import Follows
 from sluice.collection.hosts import LOCAL, HostsError
 from sluice.collection.placed import PlacedError
-from sluice.elsewhere import places, state
-from sluice.elsewhere.state import JobState
+from sluice.elsewhere import job_state, places
+from sluice.elsewhere.job_state import JobState
 from sluice.elsewhere.succession import overlap
 from sluice.runtime import detached, successor
 from sluice.runtime.crew import Crew
@@ -200,7 +200,7 @@ def _elsewhere(job: str) -> dict[str, str]:
     mine = [member for member in members if places.job_of(member)[0] == job]
     for name in (*mine, *map(successor.name_of, mine)):
         record = detached.read(name, settings.home / "run")
-        said = state.read(settings, name, record.pid) if record else None
+        said = job_state.read(settings, name, record.pid) if record else None
         if said and said.state in _WRONG:
             found[f"{name}: {said.state}"] = f"{name} {_WRONG[said.state]}: {said.why}"
     return found

@@ -8,7 +8,7 @@ from kafka.errors import InvalidTopicError
 from pydantic import BaseModel, ValidationError
 
 from sluice.cli.errors import FAILED, USAGE, Explained, explain, remedied
-from sluice.results.asked import BadMoment
+from sluice.results.written_query import BadMoment
 from sluice.runtime.detached import ProcessError
 from sluice.runtime.settings import Settings, UnknownInstance
 

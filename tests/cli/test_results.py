@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 from sluice.engine.rowkey import RowKey
-from sluice.results.asked import BadMoment, moment
 from sluice.results.layers import UnknownVersion, find
+from sluice.results.written_query import BadMoment, moment
 from sluice.runtime.settings import Settings
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.postgres import engine

@@ -13,7 +13,7 @@ import pytest
 from sluice.collection import deploy_plan, enrolment, health, hosts, remote, ssh
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.render import Agent, folder
-from sluice.quality.files import NOTHING, account, front_end_files
+from sluice.quality.file_accounts import NOTHING, account, front_end_files
 from sluice.runtime.settings import Settings
 from tests.processes import command_line
 from tests.waiting import until

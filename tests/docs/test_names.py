@@ -10,7 +10,7 @@ from sluice.runtime.settings import ROOT
 #: Names that two classes have. A section of the settings is named after what it sets; the client has errors
 #: and documents of its own, because it imports nothing of the platform.
 DOUBLE = {"Airflow", "HBase", "Hive", "Retention", "Spark", "Sql", "SqlFailed", "Task"} | {
-    "Hashed", "Host", "Keeper", "MovedMeanwhile", "OnDemand", "Platform", "Sum",
+    "Hashed", "Host", "MovedMeanwhile", "OnDemand", "Platform", "Sum",
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.enrolment import EnrolError
 from sluice.collection.hosts import Host
 from sluice.collection.release import ReleaseError
-from sluice.elsewhere import far, leftovers, shadow, state
+from sluice.elsewhere import far, job_state, leftovers, shadow
 from sluice.elsewhere.far import FarJob
 from sluice.elsewhere.shadow import POLL_SECONDS, Shadow
 from sluice.metrics import team
@@ -55,12 +55,12 @@ class Standing:
         self._thread.join(120)
         assert not self._thread.is_alive()
 
-    def becomes(self, wanted: str) -> state.FarState:
+    def becomes(self, wanted: str) -> job_state.FarState:
         """Wait until the shadow says so."""
 
-        def so() -> state.FarState | None:
+        def so() -> job_state.FarState | None:
             path = self._settings.home / "elsewhere" / f"{MEMBER}.json"
-            found = state.FarState(**json.loads(path.read_text())) if path.exists() else None
+            found = job_state.FarState(**json.loads(path.read_text())) if path.exists() else None
             return found if found and found.state == wanted else None
 
         found = until(so, what=wanted)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from sluice.cli.main import app
 from sluice.collection import placed
 from sluice.collection.emulated.host import EmulatedHost
-from sluice.elsewhere import leftovers, moving, places, state, succession
+from sluice.elsewhere import job_state, leftovers, moving, places, succession
 from sluice.runtime import detached, successor
 from sluice.runtime.settings import ROOT, Settings
 from sluice.runtime.supervision import Supervisor
@@ -113,7 +113,7 @@ def test_a_driver_counts_here_until_the_next_one_can_count_there(
     first = waits(settings)
     leftovers.stop(settings, print)
     assert there(machine) == [first.pid], "it is no leftover"
-    assert state.known(settings, DRIVER), "the driver here is told that another one may have a topic"
+    assert job_state.known(settings, DRIVER), "the driver here is told that another one may have a topic"
     listed = CliRunner().invoke(app, ["jobs", "list", "--format", "csv"])
     assert f"{UNIT},{DRIVER},h1,local,alive," in listed.stdout
     assert f"{UNIT},{NEXT},h1,h1,alive,{first.pid}" in listed.stdout

@@ -17,7 +17,7 @@ from sluice.traffic.generate import batches
 from sluice.traffic.replay import ReplayError
 from sluice_lab import clusters, isp, named, streams
 from sluice_lab.drift import Drift
-from sluice_lab.files import recorded
+from sluice_lab.recorded_streams import recorded
 from sluice_lab.streams import Independent, Inversion, NoSuchStream, keys_of
 
 TOP = keys_of(np.array([0]))[0]

@@ -15,7 +15,7 @@ from sluice_lab import medians
 from sluice_lab.runs import how_many
 from sluice_lab.tables import selected
 from sluice_lab.transmission import chance, experiments
-from sluice_lab.transmission.asked import AssignorServer
+from sluice_lab.transmission.assignor_server import AssignorServer
 from sluice_lab.transmission.bars import COMPUTED_PAPER, bars, even_enough
 from sluice_lab.transmission.chance import read
 from sluice_lab.transmission.computed import least, rows, whole

@@ -19,7 +19,7 @@ from sluice.assignment.observed import ObservedGroup
 from sluice.cli.errors import FAILED, explain
 from sluice_lab.processes import LaboratoryFailed
 from sluice_lab.transmission import members, rivals, run
-from sluice_lab.transmission.asked import AssignorServer
+from sluice_lab.transmission.assignor_server import AssignorServer
 from sluice_lab.transmission.members import MemberEvent
 from sluice_lab.transmission.run import GroupLaboratory, GroupTimes
 from sluice_lab.transmission.scenarios import PAPER, GroupScenario

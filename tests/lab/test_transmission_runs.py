@@ -17,7 +17,7 @@ from sluice_lab import runs as kept_runs
 from sluice_lab.commands import transmission as command
 from sluice_lab.runs import RunKey
 from sluice_lab.transmission import experiments, paper, runs
-from sluice_lab.transmission.asked import AssignorServer
+from sluice_lab.transmission.assignor_server import AssignorServer
 from sluice_lab.transmission.bars import EVEN, _measured, bars
 from sluice_lab.transmission.experiments import LIVE, GroupPlan, missing, scaled
 from sluice_lab.transmission.figures import together

@@ -88,7 +88,7 @@ def test_a_chart_has_the_rows_that_the_results_have(client: TestClient, layers: 
         for place in range(len(found["times"]))
         if series["values"]["count"][place] is not None
     }
-    from sluice.results.asked import moment
+    from sluice.results.written_query import moment
 
     assert cells == {(moment(row["period"]), row["path"], row["count"], row["sum"]) for row in rows}
     assert len(rows) > 20

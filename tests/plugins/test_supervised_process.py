@@ -239,12 +239,14 @@ def test_an_archive_that_falls_behind_gets_a_second_archiver_and_on_kill_stops_b
 def test_a_member_elsewhere_that_nobody_sees_run_is_an_alert(
     module: Any, said: Any, alert: dict[str, str]
 ) -> None:
-    from sluice.elsewhere import state
+    from sluice.elsewhere import job_state
 
     settings = module.get_settings()
     own = detached.start("archiver-2", ["sleep", "600"], run=settings.home / "run")
     try:
-        state.write(settings, "archiver-2", state.FarState("h1", state.JobState(said), own.pid, why="why"))
+        job_state.write(
+            settings, "archiver-2", job_state.FarState("h1", job_state.JobState(said), own.pid, why="why")
+        )
         assert module._elsewhere("archiver") == alert
         assert module._elsewhere("speed_layer") == {}
     finally:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sluice.cli.audit import notes
-from sluice.quality.files import FileAccount
+from sluice.quality.file_accounts import FileAccount
 from sluice.quality.hops import HopCounts, Hops, reckon
 from sluice.runtime.arrays import Ints
 from sluice.storage.booked import Booked

@@ -30,7 +30,7 @@ from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import TaskSpec, TopicSpec
 from sluice.tasks.store import TaskStore
-from sluice.transmission.lines import identify
+from sluice.transmission.line_identity import identify
 from sluice.transmission.records import RECORDS
 
 Line = tuple[str, int, bytes]  # file, offset in it, text

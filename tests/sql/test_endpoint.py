@@ -17,7 +17,7 @@ import pytest
 from sluice.results.layers import StoredLayers
 from sluice.results.query import Query
 from sluice.results.reader import read
-from sluice.sql.kept import STORED, keep
+from sluice.sql.metastore import STORED, keep
 from sluice.sql.tables import of_task
 from sluice.stack.memory import ProcessFamily
 from sluice.storage.finals import FinalRange

@@ -10,7 +10,7 @@ import pytest
 
 from sluice.runtime.settings import Settings
 from sluice.sql import keeper
-from sluice.sql.keeper import CHECK_SECONDS, Keeper
+from sluice.sql.keeper import CHECK_SECONDS, TableKeeper
 from sluice.sql.tables import SqlTable
 from sluice.storage.hive import SqlUnavailable
 from tests.engine.samples import active, spec
@@ -27,7 +27,7 @@ class Platform:
         monkeypatch.setattr(keeper, "engine", lambda _: None)
         monkeypatch.setattr(keeper, "TaskStore", lambda _: SimpleNamespace(list=lambda: self.tasks))
         monkeypatch.setattr(keeper.time, "monotonic", lambda: self.now)
-        self.keeper = Keeper(Settings(instance="test"), self.said.append)
+        self.keeper = TableKeeper(Settings(instance="test"), self.said.append)
 
     @staticmethod
     def task(name: str, metrics: Sequence[str] = ("count",)) -> Any:
@@ -85,6 +85,6 @@ def test_a_task_whose_metric_is_gone_has_no_table_and_hinders_no_other(platform:
 
 def test_an_endpoint_of_somebody_else_is_left_alone(platform: Platform) -> None:
     external = Settings(instance="test", external=frozenset({"sql"}))
-    beside = Keeper(external, platform.said.append)
+    beside = TableKeeper(external, platform.said.append)
     beside({})
     assert beside._thread is None

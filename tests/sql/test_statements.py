@@ -11,8 +11,8 @@ import pytest
 from pyhive import exc
 from typer.testing import CliRunner
 
-from sluice.cli.asked import BadOption
 from sluice.cli.main import app as commands
+from sluice.cli.query_options import BadOption
 from sluice.runtime.settings import get_settings
 from sluice.storage import statements
 from sluice.storage.statements import StatementMissing

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.sql.kept import keep
+from sluice.sql.metastore import keep
 from sluice.sql.tables import MARK, SqlTable, of_task, tables
 from sluice.storage.hive import SqlRows, SqlUnavailable
 from sluice.tasks.spec import ActiveTask

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.batch.backfill.backfill import day_prefix, explained, point, prune
-from sluice.batch.backfill.lines import BLOCKS, to_blocks, to_partials
+from sluice.batch.backfill.day_blocks import BLOCKS, to_blocks, to_partials
 from sluice.batch.backfill.projection import block_ids
 from sluice.batch.barred import PLACES
 from sluice.batch.day_lines import DAY_LINES

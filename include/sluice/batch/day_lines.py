@@ -22,7 +22,7 @@ from sluice.runtime.arrays import Ints
 from sluice.runtime.days import DAY_MS, begin_ms
 from sluice.runtime.settings import Limits
 from sluice.tasks.topic import TopicSpec
-from sluice.transmission.lines import identify
+from sluice.transmission.line_identity import identify
 from sluice.transmission.records import RECORDS
 
 #: A line of the day with its identity and its time.

@@ -69,8 +69,8 @@ _Row = tuple[str, str, str, str, str, int | None, str]
 def _row(settings: Settings, member: str, name: str) -> _Row | None:
     """The line of a member, or under the other name of its successor; None if it has none."""
     from sluice.collection.hosts import LOCAL
-    from sluice.elsewhere import places, state
-    from sluice.elsewhere.state import JobState
+    from sluice.elsewhere import job_state, places
+    from sluice.elsewhere.job_state import JobState
     from sluice.runtime import detached
 
     record = detached.read(name, settings.home / "run")
@@ -82,7 +82,7 @@ def _row(settings: Settings, member: str, name: str) -> _Row | None:
         return unit, name, belongs, runs, JobState.DEAD, None, f"see `sluice logs {member}`"
     if runs == LOCAL:
         return unit, name, belongs, runs, JobState.ALIVE, record.pid, ""
-    said = state.read(settings, name, record.pid)
+    said = job_state.read(settings, name, record.pid)
     if said is None:
         return unit, name, belongs, runs, JobState.STARTS, None, ""
     return unit, name, belongs, runs, said.state, said.pid or None, said.why

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.cli.asked import naming, time_option
 from sluice.cli.errors import FAILED
 from sluice.cli.format import Format, printable, write
+from sluice.cli.query_options import naming, time_option
 from sluice.cli.results import Version, WhereTexts
 from sluice.cli.terminal import REWRITE, steer
 
@@ -83,7 +83,7 @@ def lines(
     """
     from sluice.lines.answer import find
     from sluice.lines.query import LinesQuery
-    from sluice.results.asked import WrittenQuery, query
+    from sluice.results.written_query import WrittenQuery, query
     from sluice.runtime.settings import get_settings
 
     start = time_option("period", period)

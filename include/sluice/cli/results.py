@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sluice.cli.asked import BadOption, naming, span
 from sluice.cli.format import Format, printable, write
-from sluice.results.asked import WrittenQuery, query
+from sluice.cli.query_options import BadOption, naming, span
+from sluice.results.written_query import WrittenQuery, query
 
 if TYPE_CHECKING:
     from sluice.results.query import Query

@@ -16,7 +16,7 @@ import pyarrow as pa
 from sluice.client import listening
 from sluice.client.errors import Refused, SluiceError
 from sluice.client.models import Event, Task
-from sluice.client.rows import ABOUT, Rows
+from sluice.client.result_stream import ABOUT, Rows
 from sluice.client.session import Session
 from sluice.client.sql import Sql
 

@@ -20,7 +20,7 @@ from sluice.collection.errors import EnrolError
 from sluice.collection.hosts import LOCAL, PLACED, Host
 from sluice.collection.pattern import Pattern, PatternError
 from sluice.runtime.settings import Settings
-from sluice.transmission.lines import KAFKA_HOST
+from sluice.transmission.line_identity import KAFKA_HOST
 
 # Where the kinds of ports begin, counted from the setting `flume`. They lie apart so that one more front-end
 # or collector moves no other agent's port: moved ports would restart every agent.

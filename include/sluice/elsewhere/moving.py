@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from sluice.collection import enrolment, placed, release
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL
-from sluice.elsewhere import places, state
-from sluice.elsewhere.state import JobState
+from sluice.elsewhere import job_state, places
+from sluice.elsewhere.job_state import JobState
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 
@@ -86,7 +86,7 @@ def seen(settings: Settings, member: str) -> RunningMember | None:
     host = places.host_of(record)
     if host == LOCAL:
         return RunningMember(host, record.pid)
-    said = state.read(settings, member, record.pid)
+    said = job_state.read(settings, member, record.pid)
     return RunningMember(host, said.pid) if said is not None and said.state == JobState.ALIVE else None
 
 

@@ -31,9 +31,9 @@ from sluice.collection.errors import AgentError
 from sluice.collection.keeper import ProcessState
 from sluice.collection.release import ReleaseError
 from sluice.collection.ssh import HostUnreachable
-from sluice.elsewhere import state
+from sluice.elsewhere import job_state
 from sluice.elsewhere.far import FarJob
-from sluice.elsewhere.state import FarState, JobState
+from sluice.elsewhere.job_state import FarState, JobState
 from sluice.runtime import successor
 from sluice.runtime.settings import Settings, followed, newest
 from sluice.stack import jobs, progress
@@ -147,10 +147,10 @@ class Shadow:
         self._state = FarState(self._host, what, os.getpid(), pid, why)
         if self._said == (name, self._state):
             return
-        state.write(self._settings, name, self._state)
+        job_state.write(self._settings, name, self._state)
         before, _ = self._said
         if before not in ("", name):  # it has become the member
-            state.forget(self._settings, before)
+            job_state.forget(self._settings, before)
             progress_file(self._settings, before).unlink(missing_ok=True)
         self._said = name, self._state
 

@@ -10,8 +10,8 @@ from functools import partial
 
 from sluice.collection.hosts import HostsError
 from sluice.collection.placed import PlacedError
-from sluice.elsewhere import moving, places, state
-from sluice.elsewhere.state import JobState
+from sluice.elsewhere import job_state, moving, places
+from sluice.elsewhere.job_state import JobState
 from sluice.runtime import detached, successor
 from sluice.runtime.settings import Settings
 from sluice.runtime.successor import Overlap
@@ -48,10 +48,10 @@ def _works(settings: Settings, member: str) -> bool:
     if moving.seen(settings, member) is not None:
         return True
     record = detached.read(member, settings.home / "run")
-    said = state.read(settings, member, record.pid) if record and detached.alive(record) else None
+    said = job_state.read(settings, member, record.pid) if record and detached.alive(record) else None
     try:
         unknown = said is not None and said.state == JobState.UNKNOWN
-        return unknown and state.age(settings, member) < UNKNOWN_SECONDS
+        return unknown and job_state.age(settings, member) < UNKNOWN_SECONDS
     except FileNotFoundError:
         return False
 

@@ -166,7 +166,7 @@ class Batch:
 
         They are in the order of the groups. Lines without a measure of the task's type are left out.
         """
-        from sluice.metrics.kernels.rows import pairs
+        from sluice.metrics.kernels.row_groups import pairs
 
         texts = self.text
         codes: npt.NDArray[Any] = self.of(texts.codes)
@@ -178,7 +178,7 @@ class Batch:
     @cached_property
     def ascending(self) -> tuple[Floats, Ints]:
         """The measures by group, ascending within each, and where each group's begin."""
-        from sluice.metrics.kernels.rows import values_by_group
+        from sluice.metrics.kernels.row_groups import values_by_group
 
         numbers, groups = self.numbers, self.groups
         if self.rows is not None:

@@ -34,7 +34,7 @@ class Quantiles(Accumulator):
 
     def merge(self, columns: Columns, groups: Ints, size: int) -> dict[str, pa.Array]:
         from sluice.metrics.kernels import kll
-        from sluice.metrics.kernels.rows import by_group
+        from sluice.metrics.kernels.row_groups import by_group
 
         data, ends, sound = kll.merge(*words(columns["kll"], "kll"), *by_group(groups, size))
         if not sound:

@@ -35,7 +35,7 @@ class Heavy(Accumulator):
 
     def merge(self, columns: Columns, groups: Ints, size: int) -> dict[str, pa.Array]:
         from sluice.metrics.kernels import heavy
-        from sluice.metrics.kernels.rows import by_group
+        from sluice.metrics.kernels.row_groups import by_group
 
         data, ends, sound = heavy.merge(*buffers(columns["heavy"]), *by_group(groups, size))
         if not sound:
@@ -94,7 +94,7 @@ class TopK(Metric):
 
 def _strings(data: Bytes, froms: Ints, tos: Ints) -> pa.Array:
     """The texts data[from:to] as JSON strings."""
-    from sluice.metrics.kernels.rows import gather
+    from sluice.metrics.kernels.row_groups import gather
 
     found, bounds = gather(data, froms, tos)
     texts = pa.Array.from_buffers(

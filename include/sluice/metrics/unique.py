@@ -34,7 +34,7 @@ class Distinct(Accumulator):
 
     def merge(self, columns: Columns, groups: Ints, size: int) -> dict[str, pa.Array]:
         from sluice.metrics.kernels import hll
-        from sluice.metrics.kernels.rows import by_group
+        from sluice.metrics.kernels.row_groups import by_group
 
         data, ends, sound = hll.merge(*buffers(columns["hll"]), *by_group(groups, size))
         if not sound:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from sluice.quality.files import NOTHING, account, front_end_files
+from sluice.quality.file_accounts import NOTHING, account, front_end_files
 from sluice.quality.hops import HopCounts, Hops, reckon
 from sluice.runtime import days
 from sluice.runtime.settings import Settings

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sluice.quality.files import FileAccount
+from sluice.quality.file_accounts import FileAccount
 from sluice.storage.booked import Booked
 from sluice.storage.tallies import TOPIC, Tally
-from sluice.transmission.lines import KAFKA_HOST
+from sluice.transmission.line_identity import KAFKA_HOST
 
 LACKS_DAYS = "; the table logs lacks days that were computed: `sluice up` shows them again"
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sluice.results.query import Query
 from sluice.runtime.arrays import Ints
-from sluice.runtime.kept import LruCache
+from sluice.runtime.lru_cache import LruCache
 from sluice.storage.finals import Sides
 from sluice.tasks.spec import ActiveTask
 

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from sluice.engine.merge import merge
 from sluice.engine.set_aside import TasksFailed
 from sluice.results.patience import PATIENCE_SECONDS
-from sluice.runtime.kept import LruCache
+from sluice.runtime.lru_cache import LruCache
 from sluice.state.backfilled import BackfillMissing, read_blocks
 from sluice.state.blocks import BlockId, unpack
 from sluice.state.finals import compact

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from dataclasses import replace
 from typing import Protocol
 
-from sluice.runtime.kept import LruCache
+from sluice.runtime.lru_cache import LruCache
 from sluice.storage.commits import Version
 from sluice.storage.finals import Sides
 

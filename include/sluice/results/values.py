@@ -15,7 +15,7 @@ from sluice.metrics import accumulator_columns, metric
 from sluice.results.filters import Begins, SeriesFilter, begins_of, bits
 from sluice.results.query import is_list
 from sluice.runtime.arrays import Bools
-from sluice.runtime.kept import LruCache
+from sluice.runtime.lru_cache import LruCache
 from sluice.state.series import START, one
 
 #: Metrics whose values are always integers.

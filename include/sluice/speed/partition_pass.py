@@ -59,7 +59,7 @@ from sluice.speed.ledger import ByteLedger
 from sluice.speed.routed import routes as routing
 from sluice.speed.routed.learning import LEARNT
 from sluice.speed.routed.routes import Routes, Sender
-from sluice.transmission.lines import identify
+from sluice.transmission.line_identity import identify
 from sluice.transmission.records import (
     HOST,
     IDENTITY,

@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.metrics import UnknownMetric, load_team, metric
 from sluice.runtime.settings import Settings
-from sluice.sql.kept import keep
+from sluice.sql.metastore import keep
 from sluice.sql.tables import SqlTable, tables
 from sluice.storage.hive import Hive, SqlFailed, SqlUnavailable
 from sluice.storage.postgres import engine
@@ -23,7 +23,7 @@ DAEMON = "sql"
 _AWAY = "the SQL tables are not kept"
 
 
-class Keeper:
+class TableKeeper:
     """Called with the daemons' problems after each round of the watch; returns at once.
 
     It works in a thread of its own, as the endpoint may take long to answer. A round that comes while the one

@@ -13,8 +13,8 @@ import pyspark.sql.worker.data_source_pushdown_filters  # noqa: F401
 
 import sluice.results.layers
 import sluice.results.reader
-import sluice.sql.asked
 import sluice.sql.columns
+import sluice.sql.pushdown
 import sluice.sql.shares
 import sluice.sql.source  # noqa: F401
 from sluice.runtime import garbage

@@ -47,7 +47,7 @@ class Reader(DataSourceReader):  # type: ignore[misc]
     """One scan of a statement."""
 
     def __init__(self, options: Mapping[str, str], columns: Sequence[str]) -> None:
-        from sluice.sql.asked import ScanBounds
+        from sluice.sql.pushdown import ScanBounds
 
         task, version = options.get("task"), options.get("version")
         self.of = None if task is None or version is None else (int(task), int(version))
@@ -56,7 +56,7 @@ class Reader(DataSourceReader):  # type: ignore[misc]
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Read less because of the filters; Spark applies all of them again."""
-        from sluice.sql.asked import asked
+        from sluice.sql.pushdown import asked
 
         self.asked = asked(filters)
         return filters

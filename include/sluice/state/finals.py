@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.runtime.kept import LruCache
+from sluice.runtime.lru_cache import LruCache
 from sluice.state.portions import BYTES_A_GET, portions
 from sluice.state.series import START
 from sluice.storage.finals import FinalBlock, Finals

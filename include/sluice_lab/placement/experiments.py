@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sluice.runtime.settings import ROOT
-from sluice_lab.kept import keep
 from sluice_lab.placement import computed
 from sluice_lab.placement.inputs import INPUTS, SEED
+from sluice_lab.saved_rows import keep
 from sluice_lab.trials import Row
 
 FOLDER = ROOT / "docs" / "placement"

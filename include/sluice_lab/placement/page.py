@@ -7,7 +7,6 @@ from pathlib import Path
 
 from sluice.runtime.settings import ROOT
 from sluice_lab import plots
-from sluice_lab.kept import kept
 from sluice_lab.page import templates
 from sluice_lab.placement.bars import bars
 from sluice_lab.placement.experiments import FOLDER, NAMES
@@ -15,6 +14,7 @@ from sluice_lab.placement.inputs import SLOTS, TOPOLOGIES
 from sluice_lab.placement.live import section
 from sluice_lab.placement.live.experiments import load as live_runs
 from sluice_lab.plots import Plot
+from sluice_lab.saved_rows import kept
 from sluice_lab.tables import Cell, Measured, TextTable, selected
 from sluice_lab.trials import Row
 

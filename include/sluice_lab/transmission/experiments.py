@@ -18,11 +18,11 @@ import psutil
 
 from sluice.assignment.observed import ObservedGroup
 from sluice.runtime.settings import ROOT
-from sluice_lab.kept import keep
 from sluice_lab.processes import LaboratoryFailed
 from sluice_lab.runs import RunKey
+from sluice_lab.saved_rows import keep
 from sluice_lab.transmission import computed
-from sluice_lab.transmission.asked import AssignorServer
+from sluice_lab.transmission.assignor_server import AssignorServer
 from sluice_lab.transmission.brokers import Brokers
 from sluice_lab.transmission.members import Consumer, Producer, processors
 from sluice_lab.transmission.rivals import ALL

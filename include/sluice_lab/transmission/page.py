@@ -8,10 +8,10 @@ from pathlib import Path
 from sluice.runtime.settings import ROOT
 from sluice.traffic.edu import EDU
 from sluice_lab import plots
-from sluice_lab.kept import kept
 from sluice_lab.medians import of
 from sluice_lab.page import templates
 from sluice_lab.plots import Plot
+from sluice_lab.saved_rows import kept
 from sluice_lab.tables import Cell, Measured, TextTable, selected
 from sluice_lab.transmission import advice, computed_tables, live_tables, paper, runs
 from sluice_lab.transmission.bars import bars

@@ -14,7 +14,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from sluice.assignment.base import AssignedPartition
-from sluice_lab.transmission.asked import AssignorServer
+from sluice_lab.transmission.assignor_server import AssignorServer
 from sluice_lab.transmission.brokers import BEAT_MS, SESSION_MS, Brokers
 from sluice_lab.transmission.members import RECORD_BYTES, Consumer, MemberEvent, Producer
 from sluice_lab.transmission.ownership import unsettled

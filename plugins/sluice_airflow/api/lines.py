@@ -19,9 +19,9 @@ from sluice.lines.answer import LinePosition, LinesAnswer, TookTooLong, find
 from sluice.lines.basis import ResultsDropped
 from sluice.lines.query import LinesQuery, shown
 from sluice.lines.texts import as_text
-from sluice.results.asked import BadMoment, BadText, WrittenQuery, moment, query
 from sluice.results.layers import StoredLayers, UnknownVersion
 from sluice.results.query import BadQuery
+from sluice.results.written_query import BadMoment, BadText, WrittenQuery, moment, query
 from sluice.runtime.settings import Settings
 from sluice.storage.hbase import HBaseUnavailable
 from sluice.storage.hdfs import HdfsUnavailable

@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import BaseModel, Field, ValidationError
 from starlette.datastructures import QueryParams
 
-from sluice.results.asked import BadMoment, BadText, WrittenQuery, moment, query
 from sluice.results.periods import ALWAYS
 from sluice.results.query import MAX_CONDITIONS, Query
+from sluice.results.written_query import BadMoment, BadText, WrittenQuery, moment, query
 from sluice.tasks import Problem, TasksRefused
 from sluice_airflow.api.accepted import Style
 

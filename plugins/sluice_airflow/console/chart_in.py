@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field, ValidationError
 
-from sluice.results.asked import BadMoment, BadText, WrittenQuery, moment, query
 from sluice.results.chart import drawable
 from sluice.results.layers import Layers
 from sluice.results.newest import newest_start
 from sluice.results.periods import ALWAYS
 from sluice.results.query import MAX_CONDITIONS, BadQuery, Query, Top
+from sluice.results.written_query import BadMoment, BadText, WrittenQuery, moment, query
 from sluice.tasks.period import BadPeriod, Period, parse_period
 from sluice.tasks.spec import ActiveTask
 

@@ -46,7 +46,7 @@ from sluice.storage.epochs import CommittedColumns, Epochs
 from sluice.storage.hbase import ONLINE, RESULTS, STATE, HBase
 from sluice.storage.hive import Hive
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
-from sluice.transmission.lines import identify
+from sluice.transmission.line_identity import identify
 from sluice.transmission.records import IDENTITY
 from tests.quality.two_layers import Line, TwoLayers, _days
 

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sluice.archive import index
 from sluice.batch import day_job
-from sluice.batch.backfill.lines import BLOCKS, to_blocks, to_partials
+from sluice.batch.backfill.day_blocks import BLOCKS, to_blocks, to_partials
 from sluice.batch.backfill.projection import Projection
 from sluice.batch.barred import barred
 from sluice.batch.day_lines import DayOf

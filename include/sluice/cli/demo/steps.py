@@ -89,7 +89,7 @@ def not_deployed(settings: Settings, airflow: Airflow) -> list[str]:
     waiting = [f"DAG {dag}" for dag in FOR_EVER if not any(r.state == "running" for r in airflow.runs(dag))]
     if not collection.agents(settings) or not collection.drained(settings):
         waiting.append("Flume's agents")
-    jobs = {"speed_layer": driver_files(settings), "archiver": archiver_files(settings)}
+    jobs = {"speed_layer": [*driver_files(settings)], "archiver": [*archiver_files(settings)]}
     return waiting + [
         job for job, members in jobs.items() if not any(position(settings, each) for each in members)
     ]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.runtime.kept import LruCache
+from sluice.runtime.lru_cache import LruCache
 from tests.waiting import SECONDS
 
 
@@ -55,7 +55,7 @@ def test_threads_that_want_the_same_wait_for_the_one_that_makes_it(monkeypatch: 
             waits.release()
             return super().result(timeout)
 
-    monkeypatch.setattr("sluice.runtime.kept.Future", Awaited)
+    monkeypatch.setattr("sluice.runtime.lru_cache.Future", Awaited)
 
     def make() -> bytes:
         made.append(1)

@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 )
 
 from sluice.results.query import MAX_CONDITIONS, MAX_TEXT, MAX_VALUES, Where
-from sluice.sql.asked import ScanBounds, asked
+from sluice.sql.pushdown import ScanBounds, asked
 from tests.examples import examples
 
 BEGIN = datetime(2015, 5, 17, tzinfo=UTC)

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.transmission.identity import LONGEST
-from sluice.transmission.lines import identify
+from sluice.transmission.line_identity import identify
 from sluice.transmission.records import IDENTITY, RECORDS
 from tests.identities import KEY, Headers, signed
 from tests.messages import Message, decoded

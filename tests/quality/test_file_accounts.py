@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.quality import files
-from sluice.quality.files import FileAccount, account, line_spans
+from sluice.quality import file_accounts
+from sluice.quality.file_accounts import FileAccount, account, line_spans
 from sluice.runtime.arrays import Ints
 from sluice.runtime.settings import Settings
 from tests.collection.conftest import INVENTORY
@@ -30,7 +30,7 @@ def test_lines_are_the_same_whatever_the_size_of_a_chunk(
     path = tmp_path_factory.mktemp("lines") / "access.log"
     path.write_bytes(b"".join(line + b"\n" for line in lines) + b"not finished")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "CHUNK_BYTES", chunk)
+        patch.setattr(file_accounts, "CHUNK_BYTES", chunk)
         spans = [(int(b), int(e)) for begin, end in line_spans(path) for b, e in zip(begin, end, strict=True)]
     assert [path.read_bytes()[b : e - 1] for b, e in spans] == lines
 
@@ -60,7 +60,7 @@ def test_a_line_that_was_cut_is_not_missing(tmp_path: Path) -> None:
 def test_without_a_ledger_every_line_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_bytes(b"one\ntwo\n")
-    found = account(path, "web1", "access.log", files.NOTHING, files.NOTHING)
+    found = account(path, "web1", "access.log", file_accounts.NOTHING, file_accounts.NOTHING)
     assert (found.missing_lines, found.holes) == (2, ((0, 8),))
 
 
@@ -80,7 +80,7 @@ def test_the_file_that_is_there_is_the_last_generation_of_its_name(tmp_path: Pat
     known = tmp_path / "flume" / "web1" / "generations.json"
     known.parent.mkdir(parents=True)
     known.write_text(json.dumps({names[0]: {"generation": 2}, names[1]: {"generation": 0}}))
-    found = dict(files.front_end_files(settings, "h5_logs"))
+    found = dict(file_accounts.front_end_files(settings, "h5_logs"))
     assert found == {
         ("web1", f"{names[0]}#2"): tmp_path / names[0],
         ("web1", names[1]): tmp_path / names[1],

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from sluice.cli.asked import naming, span
 from sluice.cli.errors import USAGE, explain
 from sluice.cli.main import app
-from sluice.results.asked import WrittenQuery, query
+from sluice.cli.query_options import naming, span
 from sluice.results.query import BadQuery
+from sluice.results.written_query import WrittenQuery, query
 from tests.engine.samples import active, spec
 
 

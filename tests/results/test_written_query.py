@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sluice.results.asked import BadMoment, BadText, WrittenQuery, moment, query
 from sluice.results.query import Order, Query, Top, Where
+from sluice.results.written_query import BadMoment, BadText, WrittenQuery, moment, query
 
 
 def asked_for(**options: Any) -> Query:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sluice.results.asked import BadMoment, BadText, moment
+from sluice.results.written_query import BadMoment, BadText, moment
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
