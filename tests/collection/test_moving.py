@@ -44,6 +44,7 @@ from sluice.collection.moving import MoveError
 from sluice.collection.records import DeployError
 from sluice.collection.render import place
 from sluice.runtime.settings import ROOT, Settings
+from sluice.stack.status import DaemonState
 from tests.collection import conftest
 from tests.collection.steps import STEPS, Crash, Side, Step, chosen, crash, struck
 from tests.free_ports import free_ports
@@ -321,7 +322,7 @@ def test_a_silent_host_is_left_and_drained_when_it_answers(
     looks = health.check_all(settings, deploy.agents(settings), {}, {})
     assert looks["collector1"].alerts.keys() == {"collector1: left on h1"}
     lines = {line.name: line.state for line in shown.agents(settings)}
-    assert lines["flume-collector1@h1"] == shown.UNKNOWN
+    assert lines["flume-collector1@h1"] == DaemonState.UNKNOWN
 
     two["h1"].switch_on()
     deploy.ensure(settings)  # it is started there, to be drained
