@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from sluice.transmission.line_schema import HOST, MAC, SRC_FILE, SRC_OFFSET
 from sluice.transmission.mac import mac
-from sluice.transmission.records import HOST, MAC, SRC_FILE, SRC_OFFSET
 
 Headers = list[tuple[str, bytes]]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.transmission.identity import records
-from sluice.transmission.records import RECORDS
+from sluice.transmission.line_schema import LINE_SCHEMA
 from tests.identities import KEY, Headers, to_headers
 
 ARRIVAL = 1_700_000_000_000
@@ -36,7 +36,7 @@ def block(offset: int, file: str, begin: int, lines: Sequence[bytes], key: bytes
 def decoded(partition: int, messages: Sequence[Message]) -> pa.RecordBatch:
     """The lines of a partition's messages, in one batch."""
     batches = list(records(partition, messages, KEY))
-    return pa.concat_batches([*batches, pa.RecordBatch.from_pylist([], RECORDS)])
+    return pa.concat_batches([*batches, pa.RecordBatch.from_pylist([], LINE_SCHEMA)])
 
 
 def unsigned(lines: Sequence[bytes], partition: int = 0, first: int = 0) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from sluice.archive.verification import rebuild
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.storage.schema import archive_files
-from sluice.transmission.records import LINE_IN_RECORD
+from sluice.transmission.line_schema import LINE_IN_RECORD
 from tests.archive.archive_trial import Here, Trial, ends, verified
 from tests.waiting import until
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sluice.archive import footer as footers
 from sluice.archive.file import COLUMNS, STRETCHES, ArchivedPartition, of_loss, of_records
 from sluice.archive.footer import Footer, UnreadableArchiveFile
-from sluice.transmission.records import RECORDS
+from sluice.transmission.line_schema import LINE_SCHEMA
 
 PLACE = ArchivedPartition("logs", "2c1e4e2a-0000-0000-0000-000000000000", 3)
 
@@ -38,7 +38,7 @@ def batch(offsets: list[int], lines: list[bytes]) -> pa.RecordBatch:
             pa.nulls(n, pa.string()),
             pa.nulls(n, pa.int64()),
         ],
-        schema=RECORDS,
+        schema=LINE_SCHEMA,
     )
 
 
@@ -135,7 +135,7 @@ def blocks(sizes: dict[int, int]) -> pa.RecordBatch:
     offsets = [offset for offset, size in sizes.items() for _ in range(size)]
     places = [n for size in sizes.values() for n in range(size)]
     whole = batch(offsets, [line(17)] * len(offsets))
-    return whole.set_column(8, RECORDS.field("line_in_record"), pa.array(places, pa.int32()))
+    return whole.set_column(8, LINE_SCHEMA.field("line_in_record"), pa.array(places, pa.int32()))
 
 
 def test_a_footer_counts_records_and_the_lines_in_them() -> None:
@@ -150,8 +150,8 @@ def test_a_footer_counts_records_and_the_lines_in_them() -> None:
 def test_a_range_that_cannot_be_read_leaves_no_gap_and_counts_as_its_records() -> None:
     whole = batch([5, 6, 10], [line(17), b"\0bytes", line(17)])
     whole = whole.set_column(
-        10, RECORDS.field("last_offset"), pa.array([None, 8, None], pa.int64())
-    ).set_column(9, RECORDS.field("unreadable"), pa.array([None, "undecodable: broken", None]))
+        10, LINE_SCHEMA.field("last_offset"), pa.array([None, 8, None], pa.int64())
+    ).set_column(9, LINE_SCHEMA.field("unreadable"), pa.array([None, "undecodable: broken", None]))
     made = of_records(PLACE, 4, [whole], generation=1)
     said = footers.parse("f", made.data)
     assert (said.first, said.next, said.records, said.lines, said.skipped) == (4, 11, 5, 3, 2)
@@ -160,7 +160,7 @@ def test_a_range_that_cannot_be_read_leaves_no_gap_and_counts_as_its_records() -
     rows = pq.read_table(pa.BufferReader(made.data)).select(["unreadable", "last_offset"]).to_pylist()
     assert rows[1] == {"unreadable": "undecodable: broken", "last_offset": 8}
     overlapping = batch([5, 6, 8], [line(17)] * 3).set_column(
-        10, RECORDS.field("last_offset"), pa.array([None, 8, None], pa.int64())
+        10, LINE_SCHEMA.field("last_offset"), pa.array([None, 8, None], pa.int64())
     )
     with pytest.raises(ValueError, match="out of order"):
         of_records(PLACE, 4, [overlapping], generation=1)

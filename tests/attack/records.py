@@ -9,7 +9,7 @@ import pytest
 
 from sluice.runtime.settings import Settings
 from sluice.speed.source import Slice, SourcePart
-from sluice.transmission.records import UNREADABLE
+from sluice.transmission.line_schema import UNREADABLE
 from sluice.transmission.topics import Topics
 from tests.attack.outcome import Outcome
 from tests.speed.test_poison import Poisoner, poisons

@@ -11,7 +11,7 @@ from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.schema import partials_schema
 from sluice.runtime.settings import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
-from sluice.transmission.records import RECORDS
+from sluice.transmission.line_schema import LINE_SCHEMA
 
 DAY = DayOf("logs", date(2015, 5, 17))
 TASKS = [
@@ -57,7 +57,7 @@ def records(*lines: bytes) -> pa.RecordBatch:
         pa.nulls(size, pa.string()),
         pa.nulls(size, pa.int64()),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
+    return pa.RecordBatch.from_arrays(columns, schema=LINE_SCHEMA)
 
 
 def test_only_lines_of_the_day_by_their_own_time() -> None:
@@ -74,7 +74,7 @@ def test_only_lines_of_the_day_by_their_own_time() -> None:
 
 def test_a_line_without_an_identity_is_known_by_its_place_in_kafka() -> None:
     batch = records(line())
-    lost = batch.set_column(3, RECORDS.field("host"), pa.array([None], pa.string()))
+    lost = batch.set_column(3, LINE_SCHEMA.field("host"), pa.array([None], pa.string()))
     (found,) = of_day(iter([lost]), DAY, plan())
     assert found.select(["host", "src_file", "src_offset"]).to_pylist() == [
         {"host": "kafka", "src_file": "logs/0", "src_offset": 0}
@@ -84,7 +84,7 @@ def test_a_line_without_an_identity_is_known_by_its_place_in_kafka() -> None:
 def test_a_forged_line_has_its_place_in_kafka_and_a_reason() -> None:
     """As online: `count` gives the same reason, whatever else is wrong with the line."""
     batch = records(line(), line(), line() + b"x" * 100)
-    batch = batch.set_column(7, RECORDS.field("forged"), pa.array([False, True, True]))
+    batch = batch.set_column(7, LINE_SCHEMA.field("forged"), pa.array([False, True, True]))
     (day,) = of_day(iter([batch]), DAY, plan())
     found = reasons(day, Limits(line_bytes=90), PLACES.empty_table())
     assert found.to_pylist() == [None, "forged", "forged"]
@@ -94,7 +94,7 @@ def test_a_forged_line_has_its_place_in_kafka_and_a_reason() -> None:
 def test_what_kafka_could_not_give_is_dead_for_the_same_reason_in_both_layers() -> None:
     batch = records(line(), line(), line())
     why = ["undecodable: the checksum: wrong", None, "too_large: gzip"]
-    batch = batch.set_column(9, RECORDS.field("unreadable"), pa.array(why, pa.string()))
+    batch = batch.set_column(9, LINE_SCHEMA.field("unreadable"), pa.array(why, pa.string()))
     (day,) = of_day(iter([batch]), DAY, plan())
     expected = ["undecodable", None, "too_large"]
     assert reasons(day, Limits(), PLACES.empty_table()).to_pylist() == expected

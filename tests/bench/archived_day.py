@@ -32,7 +32,7 @@ from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.tasks import ActiveTask, TaskSpec, TopicSpec
 from sluice.tasks.store import TaskStore
-from sluice.transmission.records import RECORDS
+from sluice.transmission.line_schema import LINE_SCHEMA
 from tests.bench import workload
 from tests.databases import database
 
@@ -104,7 +104,7 @@ def archive(settings: Settings, topic: str, lines: pa.Array, files: int) -> dict
 
 
 def records(lines: pa.Array, partition: int, files: int) -> Iterator[pa.RecordBatch]:
-    """RECORDS of each file of a partition, in the order of arrival."""
+    """LINE_SCHEMA of each file of a partition, in the order of arrival."""
     dice = np.random.default_rng(partition)
     mine = np.arange(partition, len(lines), PARTITIONS)
     event = BEGIN_MS + mine * DAY_SECONDS * 1000 // len(lines)
@@ -133,7 +133,7 @@ def records(lines: pa.Array, partition: int, files: int) -> Iterator[pa.RecordBa
             "unreadable": pa.nulls(len(rows), pa.string()),
             "last_offset": pa.nulls(len(rows), pa.int64()),
         }
-        yield pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)
+        yield pa.RecordBatch.from_arrays([columns[name] for name in LINE_SCHEMA.names], schema=LINE_SCHEMA)
 
 
 def commit(

@@ -213,7 +213,7 @@ class Watch:
 
     def _records(self, progress: SpeedLayerProgress) -> int:
         topic = self._topic(progress)
-        return topic.records - topic.doubled
+        return topic.lines - topic.doubled
 
 
 @contextmanager

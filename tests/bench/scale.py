@@ -115,7 +115,7 @@ def found_by(partition: int, batch: int, partitions: int, number: int = FILES) -
     hosts = [f"web{n}" for n in range(number)]
     files = [f"frontends/web{n}/access.2026-11-23.log" for n in range(number)]
     seen = pa.table([hosts, files, pa.array(begin), pa.array(begin + STRETCH)], schema=INTERVALS)
-    counts = {"records": [number], "bytes": [number * STRETCH], "doubled": [0], "dead": [0], "pass_us": [9]}
+    counts = {"lines": [number], "bytes": [number * STRETCH], "doubled": [0], "dead": [0], "pass_us": [9]}
     day = {
         "day": pa.array([20_000]),
         "partition": pa.array([partition], pa.int32()),

@@ -256,7 +256,7 @@ def test_memory_is_measured_every_ten_seconds_and_the_lag_at_each_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, now, measured = Settings(instance="trial", home=tmp_path), [100.0], []
-    topic = CountedTopic(token="t", records=7, pass_us=12)
+    topic = CountedTopic(token="t", lines=7, pass_us=12)
     progress = SpeedLayerProgress(pid=1, topics={"logs": topic})
     monkeypatch.setattr(pressure.jobs, "speed_layer", lambda _: progress)
     monkeypatch.setattr(pressure.time, "monotonic", lambda: now[0])

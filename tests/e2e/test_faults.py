@@ -18,8 +18,8 @@ from sluice.stack.environment import environment
 from sluice.storage import schema
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
+from sluice.transmission.line_schema import HOST, MAC, SRC_FILE, SRC_OFFSET
 from sluice.transmission.mac import identity_key
-from sluice.transmission.records import HOST, MAC, SRC_FILE, SRC_OFFSET
 from tests.e2e.running import COMMAND_SECONDS, DAYS, TOPIC, Platform, access_line, access_lines, expected
 from tests.identities import record_key, to_headers
 from tests.waiting import until

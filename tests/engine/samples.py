@@ -15,7 +15,7 @@ from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
 from sluice.state.cells import online_cells
 from sluice.tasks import ActiveTask, TaskSpec, parse_documents
-from sluice.transmission.records import RECORDS
+from sluice.transmission.line_schema import LINE_SCHEMA
 
 LIMITS = Limits()
 
@@ -33,7 +33,7 @@ def line(
 
 
 def records(lines: Sequence[bytes], partition: int = 0, first: int = 0) -> pa.RecordBatch:
-    """The lines as RECORDS, as if read from one file."""
+    """The lines as LINE_SCHEMA, as if read from one file."""
     count = len(lines)
     ends = [0]
     for each in lines:
@@ -52,7 +52,7 @@ def records(lines: Sequence[bytes], partition: int = 0, first: int = 0) -> pa.Re
             pa.nulls(count, pa.string()),
             pa.nulls(count, pa.int64()),
         ],
-        schema=RECORDS,
+        schema=LINE_SCHEMA,
     )
 
 

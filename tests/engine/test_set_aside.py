@@ -121,7 +121,7 @@ def test_the_batch_is_counted_as_if_the_task_had_been_paused(monkeypatch: pytest
     found, left, aside = leaving_out(attempt, tasks)
     paused = Merged.of(passed(EnginePlan.of([tasks[2, 1]], Limits()), unsigned(lines)))
     assert found.partials.equals(paused.partials)
-    counts = {"records": 3, "bytes": sum(map(len, lines)), "doubled": 0, "counted": 3, "dead": 0}
+    counts = {"lines": 3, "bytes": sum(map(len, lines)), "doubled": 0, "counted": 3, "dead": 0}
     assert found.counts == paused.counts == counts
     assert (set(left), set(aside), len(calls)) == ({(2, 1)}, {(1, 1)}, 2)
 

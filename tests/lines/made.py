@@ -18,7 +18,7 @@ from sluice.lines.candidates import Candidates
 from sluice.lines.query import LinesQuery
 from sluice.runtime.settings import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
-from sluice.transmission.records import RECORDS
+from sluice.transmission.line_schema import LINE_SCHEMA
 
 DAY = date(2015, 5, 17)
 
@@ -51,7 +51,7 @@ def batch(copies: Sequence[Copy]) -> pa.RecordBatch:
         }
         for each in copies
     ]
-    return pa.RecordBatch.from_pylist(rows, schema=RECORDS)
+    return pa.RecordBatch.from_pylist(rows, schema=LINE_SCHEMA)
 
 
 @dataclass

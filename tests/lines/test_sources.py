@@ -16,7 +16,7 @@ from sluice.lines.sources import Sources, _kept
 from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsFileNotFound
 from sluice.storage.stores import LocalStore
-from sluice.transmission.records import RECORDS
+from sluice.transmission.line_schema import LINE_SCHEMA
 from tests.engine.samples import line, records
 
 
@@ -65,7 +65,7 @@ def test_a_file_from_before_blocks_and_proofs_is_read_too(sources: Sources, tmp_
     path = tmp_path / "old.parquet"
     pq.write_table(pa.Table.from_batches([batch]).select(names), path)
     (found,) = sources.in_file(file(path))
-    assert found.schema == RECORDS
+    assert found.schema == LINE_SCHEMA
     assert found.column("line").to_pylist() == [line()]
     assert all(found.column(name).null_count == 1 for name in LATER)
 

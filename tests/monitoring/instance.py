@@ -53,7 +53,7 @@ def running(home: Path, topic: str = "logs") -> Settings:
     for seq in (1, 2):
         progress.batch(
             topic,
-            {"records": 10, "doubled": 1, "counted": 8, "dead": 1, "bytes": 500, "pass_us": 250_000}
+            {"lines": 10, "doubled": 1, "counted": 8, "dead": 1, "bytes": 500, "pass_us": 250_000}
             | {"freshness_ms": 9_000, "unmatched": 1},
             {
                 "freshness": {"0.5": 7, "1": 3, "+Inf": 0},

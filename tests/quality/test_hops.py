@@ -25,7 +25,7 @@ ENDS = {0: 8, 1: 4}
 def booked(**changes: object) -> Booked:
     """Twelve records of a line each: ten lines (nine counted, one dead) and two doubles."""
     complete = Booked(
-        records=12, doubled=2, counted=9, dead=1, event_lines=9, dead_rows=1, archived=12,
+        lines=12, doubled=2, counted=9, dead=1, event_lines=9, dead_rows=1, archived=12,
         archived_records=12, last_seq=3, projected=3, committed=dict(ENDS),
         archived_to=dict(ENDS), computed_lines=9,
         ledger={("web1", "access.log"): (ints(0), ints(100))},
@@ -60,7 +60,7 @@ def test_a_hole_is_in_flight_while_lines_move_and_lost_once_they_rest() -> None:
 
 
 def test_a_line_counted_twice_disagrees() -> None:
-    found = hops(booked(counted=10, records=13, event_lines=10))
+    found = hops(booked(counted=10, lines=13, event_lines=10))
     assert any(d.startswith("lines_read 10 != online + dead_lettered + lost 11") for d in found.disagreements)
 
 
@@ -121,7 +121,7 @@ def test_records_of_several_lines_agree_with_the_lines_in_them() -> None:
 
 
 def test_files_that_are_gone_are_named_and_make_their_hop_unprovable() -> None:
-    book = booked(counted=19, records=22, event_lines=19)
+    book = booked(counted=19, lines=22, event_lines=19)
     book.ledger["web1", "access.2015-05-16.log"] = (ints(0), ints(90))
     found = reckon(HopCounts("logs", book, {0: 22}, (FILE,), [], hive_raw=12, hive_unique=19))
     assert found.gone == ("web1:access.2015-05-16.log",)
@@ -132,7 +132,7 @@ def test_records_of_no_file_keep_the_files_provable_and_are_named() -> None:
     ledger = {**booked().ledger, ("kafka", "logs/0"): (ints(3, 7), ints(4, 9))}
     book = booked(
         ledger=ledger,
-        records=15,
+        lines=15,
         dead=4,
         dead_rows=4,
         archived=15,

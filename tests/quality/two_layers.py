@@ -31,7 +31,7 @@ from sluice.storage.postgres import engine
 from sluice.tasks.spec import TaskSpec, TopicSpec
 from sluice.tasks.store import TaskStore
 from sluice.transmission.line_identity import identify
-from sluice.transmission.records import RECORDS
+from sluice.transmission.line_schema import LINE_SCHEMA
 
 Line = tuple[str, int, bytes]  # file, offset in it, text
 #: A Kafka record has up to so many lines of a file.
@@ -91,7 +91,7 @@ class TwoLayers:
             pa.nulls(len(lines), pa.string()),
             pa.nulls(len(lines), pa.int64()),
         ]
-        return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
+        return pa.RecordBatch.from_arrays(columns, schema=LINE_SCHEMA)
 
     def archive(self, records: pa.RecordBatch, partition: int = 0) -> None:
         place = ArchivedPartition(self.topic, self.topic_id, partition)
@@ -130,7 +130,7 @@ class TwoLayers:
                 start=dict(self.counted),
                 end=end,
                 tasks=list(tasks),
-                counts={"records": len(found)},
+                counts={"lines": len(found)},
                 opened=sorted(set(tasks) - open_),
                 closed=sorted(open_ - set(tasks)),
                 days=_days(unique, counted.event_ms, counted.reason),

@@ -104,7 +104,7 @@ def test_any_cutting_gives_the_same_counts(given_: Delivered) -> None:
     merged = merge(pa.concat_tables(partials))
     assert dict(zip(*(merged.column(name).to_pylist() for name in ("key", "lines")), strict=True)) == expected
     came = sum(given_.unique.values()) + given_.strangers
-    assert counts["records"] == came
+    assert counts["lines"] == came
     assert counts["doubled"] == came - len(lines) - given_.strangers
     assert counts["dead"] == len(every) + given_.strangers - len(alive)
     for name, own in given_.files.items():

@@ -134,7 +134,7 @@ def _another_writer(test: SpeedTest) -> None:
         head, tasks = log.head(), sorted(log.open_versions())
         assert head is not None
         at = head.committed_at + COMMITS_APART
-        nothing = dict.fromkeys(("records", "doubled", "counted", "dead"), 0)
+        nothing = dict.fromkeys(("lines", "doubled", "counted", "dead"), 0)
         with suppress(FencedOut):  # the driver was faster
             log.append(Commit(head.seq + 1, "faster", head.topic_id, at, head.end, head.end, tasks, nothing))
             return

@@ -93,7 +93,7 @@ def test_every_line_counts_once_despite_double_late_and_malformed_lines(speed: S
 def _check_figures(speed: SpeedTest) -> None:
     """Assert that the progress says of every line how long it waited, and what became of it."""
     shown = speed.progress()
-    assert sum(shown["freshness"].values()) == shown["records"] == speed.total("records")
+    assert sum(shown["freshness"].values()) == shown["lines"] == speed.total("records")
     assert shown["freshness_ms"] > 0
     assert shown["dead_reasons"] == {"no event time": speed.expected.dead}
     assert shown["task_lines"][speed.hits] == speed.expected.counted
@@ -144,7 +144,7 @@ def test_a_driver_killed_before_its_projection_then_outrun_counts_each_line_once
     log = CommitLog(speed.engine, speed.topic)
     head, tasks = log.head(), sorted(log.open_versions())
     assert head is not None
-    nothing = dict.fromkeys(("records", "doubled", "counted", "dead"), 0)
+    nothing = dict.fromkeys(("lines", "doubled", "counted", "dead"), 0)
     at = head.committed_at + COMMITS_APART
     # Another writer was faster, and counted nothing.
     log.append(Commit(head.seq + 1, "faster", head.topic_id, at, head.end, head.end, tasks, nothing))

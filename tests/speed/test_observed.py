@@ -79,10 +79,10 @@ def test_a_batch_without_lines_has_nothing_to_say() -> None:
 
 def test_the_progress_adds_sums_up_and_replaces_the_rest(tmp_path: Path) -> None:
     progress = SpeedProgress(tmp_path / "progress.json")
-    progress.batch("logs", {"records": 1}, {"freshness": {"1": 1}}, seq=1)
-    progress.batch("logs", {"records": 2}, {"freshness": {"1": 1, "2": 1}}, seq=2)
+    progress.batch("logs", {"lines": 1}, {"freshness": {"1": 1}}, seq=1)
+    progress.batch("logs", {"lines": 2}, {"freshness": {"1": 1, "2": 1}}, seq=2)
     shown = progress.topics["logs"]
-    assert (shown.records, shown.freshness, shown.seq) == (3, {"1": 2, "2": 1}, 2)
+    assert (shown.lines, shown.freshness, shown.seq) == (3, {"1": 2, "2": 1}, 2)
 
 
 def test_the_progress_forgets_versions_that_are_not_counted_any_more(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_copies_of_a_line_meet_however_they_were_cut_and_the_first_in_kafka_coun
     work = PartitionPass(PLAN, "logs", ByteLedger().to_table())
     found = run_pass(spark, Held([cut(2, 5), cut(1, 7), cut(0, 1)]), work, True)
     size = 3 * sum(map(len, own))
-    assert found.counts == {"records": 123, "bytes": size, "doubled": 82, "counted": 40, "dead": 1}
+    assert found.counts == {"lines": 123, "bytes": size, "doubled": 82, "counted": 40, "dead": 1}
     (letter,) = found.dead_letters.to_pylist()
     assert (letter["partition"], letter["offset"], letter["line_in_record"]) == (0, 40, 0)
 

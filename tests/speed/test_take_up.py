@@ -108,7 +108,7 @@ def test_a_new_task_is_valid_from_where_the_topic_rests() -> None:
     (commit,) = one.log.commits
     assert (commit.seq, commit.start, commit.end) == (5, {"0": 7}, {"0": 7})
     assert (commit.opened, commit.closed, commit.tasks) == ([(1, 1)], [], [(1, 1)])
-    assert commit.counts == dict.fromkeys(("records", "bytes", "doubled", "counted", "dead"), 0)
+    assert commit.counts == dict.fromkeys(("lines", "bytes", "doubled", "counted", "dead"), 0)
     assert commit.committed_at == LONG_AGO + COMMITS_APART
     assert one.projected == [1]
     one.take_up()
@@ -183,7 +183,7 @@ def test_a_batch_has_about_as_many_lines_a_record_as_the_one_before() -> None:
     one, asked = batch(), list[int]()
     one._settings = SETTINGS
     one._routing = SimpleNamespace(routes=lambda *_, lines, **__: asked.append(lines))
-    of_two_records = nothing().found.counts | {"records": 300}
+    of_two_records = nothing().found.counts | {"lines": 300}
     one._writer.count = lambda *_, **__: replace(
         nothing(), found=replace(nothing().found, counts=of_two_records)
     )

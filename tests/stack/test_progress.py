@@ -74,7 +74,7 @@ def test_files_of_earlier_releases_are_read(tmp_path: Path) -> None:
         ArchiverProgress, {"pid": 1, "updated_at": AT.timestamp(), "topics": {"logs": archiver}, "new": 1}
     )
     assert (found.updated_at, found.topics["logs"].partitions[0].position) == (AT, 7)
-    driver = {"state": "counting", "errors": [], "seq": 17, "end": {"0": 2500}, "records": 9}
+    driver = {"state": "counting", "errors": [], "seq": 17, "end": {"0": 2500}, "lines": 9}
     found = old(
         SpeedLayerProgress, {"state": "running", "updated_at": AT.isoformat(), "topics": {"logs": driver}}
     )

@@ -55,7 +55,7 @@ def commit(database: sa.Engine, seq: int, start: int, end: int, at: datetime = N
     row = {
         "topic": "logs", "seq": seq, "token": "t", "topic_id": "id", "committed_at": at,
         "start": {"0": start}, "end": {"0": end}, "tasks": [],
-        "counts": {"records": 10, "doubled": 1, "counted": 7, "dead": 2},
+        "counts": {"lines": 10, "doubled": 1, "counted": 7, "dead": 2},
     }  # fmt: skip
     with database.begin() as connection:
         connection.execute(sa.insert(schema.commits).values(**row))
@@ -203,7 +203,7 @@ def test_old_commits_go_and_their_sums_stay(database: sa.Engine) -> None:
             _book_commits(connection, "logs", booked)
             _book_pruned(connection, "logs", booked)
         assert sorted(left) == [3, 6, 7]
-        assert (booked.records, booked.doubled, booked.counted, booked.dead) == (70, 7, 49, 14)
+        assert (booked.lines, booked.doubled, booked.counted, booked.dead) == (70, 7, 49, 14)
 
 
 def test_a_day_that_is_not_over_is_to_come_and_one_that_is_waits_for_its_night(database: sa.Engine) -> None:

@@ -38,7 +38,7 @@ def commit(seq: int, writer: str = "me", **other: object) -> Commit:
         "start": {"0": seq * 10},
         "end": {"0": seq * 10 + 10},
         "tasks": [],
-        "counts": {"records": 10, "doubled": 0, "counted": 10, "dead": 0},
+        "counts": {"lines": 10, "doubled": 0, "counted": 10, "dead": 0},
     }
     return Commit(seq=seq, token=writer, **{**whole, **other})  # type: ignore[arg-type]
 

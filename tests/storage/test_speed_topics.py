@@ -94,7 +94,7 @@ def test_a_load_is_bytes_a_second_in_the_last_minutes(test: SpeedTest) -> None:
     log = CommitLog(test.engine, test.topic)
     times = [now - LOAD_TIME - timedelta(minutes=1), now - LOAD_TIME / 2, now]
     for seq, (at, size) in enumerate(zip(times, (999, 100, 200), strict=True), 1):
-        counts = {"records": 1, "doubled": 0, "counted": 1, "dead": 0, "bytes": size}
+        counts = {"lines": 1, "doubled": 0, "counted": 1, "dead": 0, "bytes": size}
         log.append(Commit(seq, "t", "id", at, {}, {"0": seq}, [], counts))
     found = SpeedTopics(test.engine).loads([test.topic, "other"])
     assert found == {test.topic: 300 / LOAD_TIME.total_seconds(), "other": 0.0}

@@ -10,7 +10,7 @@ from kafka import KafkaProducer
 
 from sluice.runtime.settings import Settings
 from sluice.transmission.arrivals import arrivals, longest_pause
-from sluice.transmission.records import HOST
+from sluice.transmission.line_schema import HOST
 from sluice.transmission.topics import Topics
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from sluice.transmission import blocks, identity
 from sluice.transmission.identity import header_number, header_text, records
+from sluice.transmission.line_schema import LINE_SCHEMA
 from sluice.transmission.mac import mac
-from sluice.transmission.records import RECORDS
 from tests.examples import examples
 from tests.identities import KEY, Headers
 from tests.messages import ARRIVAL, Message, block, rows
@@ -90,7 +90,7 @@ def test_any_record_is_split_as_plain_python_does(some: list[Message], most: int
         batches = list(records(3, some, KEY))
     assert rows(iter(batches)) == expected
     for batch in batches:
-        assert batch.schema == RECORDS
+        assert batch.schema == LINE_SCHEMA
         assert len(batch) <= most or len(set(batch.column("offset").to_pylist())) == 1
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sluice.transmission.identity import records
-from sluice.transmission.records import FORGED, IDENTITY, RECORDS
+from sluice.transmission.line_schema import FORGED, IDENTITY, LINE_SCHEMA
 from tests.identities import KEY, to_headers
 from tests.messages import Message
 
@@ -12,7 +12,7 @@ def message(offset: int, value: bytes = b"line") -> Message:
 
 def test_headers_become_the_identity_of_the_line() -> None:
     (batch,) = records(3, [message(8, b"one"), message(9, b"two")], KEY)
-    assert batch.schema == RECORDS
+    assert batch.schema == LINE_SCHEMA
     assert batch.to_pylist()[1] == {
         "partition": 3,
         "offset": 9,

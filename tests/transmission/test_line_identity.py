@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from sluice.transmission.identity import LONGEST
 from sluice.transmission.line_identity import identify
-from sluice.transmission.records import IDENTITY, RECORDS
+from sluice.transmission.line_schema import IDENTITY, LINE_SCHEMA
 from tests.identities import KEY, Headers, signed
 from tests.messages import Message, decoded
 
@@ -31,7 +31,7 @@ def identities(records: pa.RecordBatch) -> list[tuple[object, ...]]:
 def test_identity_comes_from_the_headers_and_a_line_ends_after_its_newline() -> None:
     batch = kafka([whole(b"web1", b"/a.log", b"0"), whole(b"web1", b"/a.log", b"4")], [b"abc", b""])
     records, ends = identify(batch, "logs")
-    assert records.schema == RECORDS
+    assert records.schema == LINE_SCHEMA
     assert identities(records) == [("web1", "/a.log", 0), ("web1", "/a.log", 4)]
     np.testing.assert_array_equal(ends, [4, 5])
 

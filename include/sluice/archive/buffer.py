@@ -25,7 +25,7 @@ class Buffer:
         self._since = 0.0
 
     def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Take as many of the lines (RECORDS) as the file may still have; returns the rest.
+        """Take as many of the lines (LINE_SCHEMA) as the file may still have; returns the rest.
 
         The batch has whole records, and a file never ends inside one: the last record that has a line in the
         file is in it to its end.

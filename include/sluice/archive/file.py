@@ -17,10 +17,10 @@ from sluice.engine.parse import event_time
 from sluice.runtime.arrays import Ints
 from sluice.runtime.days import DAY_MS
 from sluice.tasks.topic import TopicSpec
-from sluice.transmission.records import LAST_OFFSET, LINE_IN_RECORD, RECORDS, UNREADABLE
+from sluice.transmission.line_schema import LAST_OFFSET, LINE_IN_RECORD, LINE_SCHEMA, UNREADABLE
 
-#: RECORDS without the partition, which the path and the footer say.
-COLUMNS = pa.schema([field for field in RECORDS if field.name != "partition"])
+#: LINE_SCHEMA without the partition, which the path and the footer say.
+COLUMNS = pa.schema([field for field in LINE_SCHEMA if field.name != "partition"])
 # zstd's level 1 packs access logs 8:1 at 300 MB/s; level 3 gains 6 % for half the speed.
 COMPRESSION_LEVEL = 1
 # A footer says for each day in which stretches of time its lines lie: up to STRETCHES, with gaps of more than
@@ -63,7 +63,7 @@ def of_records(
     at least one line. Raises ValueError where the lines' places (offset, line_in_record) do not rise from
     `first` on, or lack a record's beginning: that would be a fault of this program.
     """
-    table = pa.Table.from_batches(batches, schema=RECORDS)
+    table = pa.Table.from_batches(batches, schema=LINE_SCHEMA)
     if len(batches) * CHUNK_LINES > len(table):
         table = table.combine_chunks()
     offsets = table.column("offset").to_numpy()

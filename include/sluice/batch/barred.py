@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from sluice.runtime.arrays import Bools
 from sluice.storage.dead_letters import of_dimensions
-from sluice.transmission.records import LINE_IN_RECORD
+from sluice.transmission.line_schema import LINE_IN_RECORD
 
 REASON = "counted by no task in an earlier release"
 #: Places of lines in Kafka.

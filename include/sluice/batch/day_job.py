@@ -25,7 +25,7 @@ from sluice.runtime.settings import Limits
 from sluice.storage.parquet import table_files
 from sluice.storage.stores import Stores
 from sluice.tasks.spec import ActiveTask
-from sluice.transmission.records import IDENTITY, LINE_IN_RECORD, RECORDS
+from sluice.transmission.line_schema import IDENTITY, LINE_IN_RECORD, LINE_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,11 +54,11 @@ def _usual(spark: SparkSession) -> int:
 
 
 def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) -> DataFrame:
-    """The archive's lines below the cut, as RECORDS; the partition is in each file's path."""
+    """The archive's lines below the cut, as LINE_SCHEMA; the partition is in each file's path."""
     from pyspark.sql import functions as F
 
     if not paths:
-        return spark.createDataFrame([], spark_schema(RECORDS))
+        return spark.createDataFrame([], spark_schema(LINE_SCHEMA))
     number = F.regexp_extract("_metadata.file_path", r"/(\d+)/\d+\.parquet$", 1).cast("int")
     ends = F.create_map(*(F.lit(value) for item in sorted(cut.items()) for value in item))
     read = spark.read.schema(spark_schema(COLUMNS)).parquet(*paths)
@@ -75,7 +75,7 @@ def unique(records: DataFrame, which: DayOf, plan: EnginePlan, parts: int) -> Da
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    lines = mapped(records.select(*RECORDS.names), partial(of_day, which=which, plan=plan), DAY_LINES)
+    lines = mapped(records.select(*LINE_SCHEMA.names), partial(of_day, which=which, plan=plan), DAY_LINES)
     if parts > _usual(records.sparkSession):  # Spark itself may make fewer, but never more than usual
         lines = lines.repartition(parts, *IDENTITY)
     copies = Window.partitionBy(*IDENTITY)

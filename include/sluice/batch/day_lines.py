@@ -23,10 +23,10 @@ from sluice.runtime.days import DAY_MS, begin_ms
 from sluice.runtime.settings import Limits
 from sluice.tasks.topic import TopicSpec
 from sluice.transmission.line_identity import identify
-from sluice.transmission.records import RECORDS
+from sluice.transmission.line_schema import LINE_SCHEMA
 
 #: A line of the day with its identity and its time.
-DAY_LINES = pa.schema([*RECORDS, pa.field("event_ms", pa.int64(), nullable=False)])
+DAY_LINES = pa.schema([*LINE_SCHEMA, pa.field("event_ms", pa.int64(), nullable=False)])
 #: The same without doubles, with the reason why no task counts it (null: none) and the fields of an access
 #: log.
 LOG_LINES = pa.schema([*DAY_LINES, pa.field("copies", pa.int64()), pa.field("reason", pa.string()), *FIELDS])
@@ -45,7 +45,7 @@ class DayOf:
 
 
 def of_day(batches: Iterator[pa.RecordBatch], which: DayOf, plan: EnginePlan) -> Iterator[pa.RecordBatch]:
-    """Archived RECORDS to DAY_LINES: those with a time in the day, each with its identity."""
+    """Archived lines (LINE_SCHEMA) to DAY_LINES: those with a time in the day, each with its identity."""
     for batch in batches:
         yield within(batch, which.topic, plan.topic, which.start_ms, which.start_ms + DAY_MS)[0]
 
@@ -53,11 +53,11 @@ def of_day(batches: Iterator[pa.RecordBatch], which: DayOf, plan: EnginePlan) ->
 def within(
     batch: pa.RecordBatch, topic: str, spec: TopicSpec, since: int, until: int
 ) -> tuple[pa.RecordBatch, Ints]:
-    """RECORDS to DAY_LINES: those with a time in [since, until), ms, each with its identity.
+    """LINE_SCHEMA to DAY_LINES: those with a time in [since, until), ms, each with its identity.
 
     Also where each of them ends in its file.
     """
-    records, ends = identify(batch.select(RECORDS.names).cast(RECORDS), topic)
+    records, ends = identify(batch.select(LINE_SCHEMA.names).cast(LINE_SCHEMA), topic)
     ms, valid = event_time(records.column("line"), spec)
     inside = valid & (ms >= since) & (ms < until)
     whole = pa.RecordBatch.from_arrays([*records.columns, pa.array(ms)], schema=DAY_LINES)

@@ -37,7 +37,7 @@ from sluice.metrics import Batch, Numbers, Texts
 from sluice.runtime.arrays import Bools, Bytes, Ints
 from sluice.tasks.extract import Extract
 from sluice.tasks.period import Period
-from sluice.transmission.records import LINE_IN_RECORD
+from sluice.transmission.line_schema import LINE_IN_RECORD
 
 Done = TypeVar("Done")
 
@@ -57,20 +57,20 @@ class CountedLines:
 
 
 def count(
-    records: pa.RecordBatch | pa.Table,
+    lines: pa.RecordBatch | pa.Table,
     plan: EnginePlan,
     *,
     routed: Collection[Version] = frozenset(),
     source: int = 0,
 ) -> CountedLines:
-    """Count unique RECORDS: each line is either counted (event_ms says when) or has a reason.
+    """Count unique lines (LINE_SCHEMA): each is either counted (event_ms says when) or has a reason.
 
     No task counts a dead line: it is forged or unreadable, too long, or has no time. Of the others, each
     task counts, filters or skips each one (`outcomes`). Lines that passed once, as those of Hive's `logs`
     did, come without the column FORGED, as text.
     routed: versions whose lines are to come out as tuples. source: the number of the source of these lines.
     """
-    pass_, event_ms, dead, _ = _begin(records, plan, routed, source)
+    pass_, event_ms, dead, _ = _begin(lines, plan, routed, source)
     table, failed = pass_.run()
     return CountedLines(
         table,
@@ -94,19 +94,19 @@ class ChosenLines:
     measured: Bools | None  # which have a measure; None: the task has none
 
 
-def chosen(records: pa.RecordBatch, plan: EnginePlan) -> ChosenLines:
-    """Which of these RECORDS the plan's only task counts; `count` adds up just these.
+def chosen(lines: pa.RecordBatch, plan: EnginePlan) -> ChosenLines:
+    """Which of these lines (LINE_SCHEMA) the plan's only task counts; `count` adds up just these.
 
     Raises what `count` would set the task aside for.
     """
     (task,) = plan.tasks
-    pass_, _, _, alive = _begin(records, plan)
+    pass_, _, _, alive = _begin(lines, plan)
     found = pass_.choose(task)
     return replace(found, rows=np.flatnonzero(alive)[found.rows])
 
 
 def _begin(
-    records: pa.RecordBatch | pa.Table,
+    lines: pa.RecordBatch | pa.Table,
     plan: EnginePlan,
     routed: Collection[Version] = frozenset(),
     source: int = 0,
@@ -115,27 +115,27 @@ def _begin(
 
     Also each line's event time, why it is dead (null if it is not), and whether it is alive.
     """
-    line = records.column("line")
+    line = lines.column("line")
     line = line.combine_chunks() if isinstance(line, pa.ChunkedArray) else line
     if isinstance(line, pa.ChunkedArray):  # combine_chunks of a table's column without chunks
         line = pa.array([], pa.binary())
     if pa.types.is_string(line.type):  # Spark's texts are whatever bytes were logged
         line = line.cast(pa.binary())
     event_ms, valid = event_time(line, plan.topic)
-    dead = dead_reason(line, valid, plan.limits, refused(records))
+    dead = dead_reason(line, valid, plan.limits, refused(lines))
     alive = dead.is_null().to_numpy(zero_copy_only=False)
     everything = bool(alive.all())
     kept = line if everything else line.filter(pa.array(alive))
     where: Ints | slice = slice(None) if everything else np.flatnonzero(alive)
     place: Ints = (
-        np.asarray(pc.fill_null(records.column(LINE_IN_RECORD), 0))[where]
-        if LINE_IN_RECORD in records.schema.names
+        np.asarray(pc.fill_null(lines.column(LINE_IN_RECORD), 0))[where]
+        if LINE_IN_RECORD in lines.schema.names
         else np.zeros(len(kept), np.int64)
     )
-    partition, offset = (np.asarray(records.column(name))[where] for name in ("partition", "offset"))
+    partition, offset = (np.asarray(lines.column(name))[where] for name in ("partition", "offset"))
     places = Places(kept, partition, offset, place)
-    lines = BatchLines(kept, plan.fields, plan.topic)
-    pass_ = _Pass(lines, plan, event_ms[where], places, routed=routed, source=source)
+    good = BatchLines(kept, plan.fields, plan.topic)
+    pass_ = _Pass(good, plan, event_ms[where], places, routed=routed, source=source)
     return pass_, event_ms, dead, alive
 
 

@@ -13,7 +13,7 @@ from sluice.engine.times import HOURS, MONTHS, SIXTY, instants, read_times
 from sluice.runtime.arrays import Bools, Bytes, Ints
 from sluice.runtime.settings import Limits
 from sluice.tasks.topic import TopicSpec
-from sluice.transmission.records import FORGED, UNREADABLE
+from sluice.transmission.line_schema import FORGED, UNREADABLE
 
 NO_EVENT_TIME = "no event time"
 #: A record came with an identity that it could not prove (`transmission.mac`).
@@ -102,11 +102,11 @@ def dead_reason(line: pa.Array, valid: Bools, limits: Limits, refused: pa.Array 
     return found if refused is None else pc.coalesce(refused, found)
 
 
-def refused(records: pa.RecordBatch | pa.Table) -> pa.Array | None:
-    """Why a record of RECORDS gives no line; null where it does. None: each does."""
-    if FORGED not in records.schema.names:
+def refused(lines: pa.RecordBatch | pa.Table) -> pa.Array | None:
+    """Why a row of LINE_SCHEMA gives no line; null where it does. None: each does."""
+    if FORGED not in lines.schema.names:
         return None
-    forged, unreadable = _whole(records.column(FORGED)), _whole(records.column(UNREADABLE))
+    forged, unreadable = _whole(lines.column(FORGED)), _whole(lines.column(UNREADABLE))
     if unreadable.null_count == len(unreadable) and not forged.true_count:
         return None
     reason = pc.replace_substring_regex(unreadable, ":.*", "")

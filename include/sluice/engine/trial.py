@@ -27,7 +27,7 @@ from sluice.runtime.settings import Limits
 from sluice.tasks.extract import Filter
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.topic import TopicSpec
-from sluice.transmission.records import FORGED, LAST_OFFSET, LINE_IN_RECORD, RECORDS, UNREADABLE
+from sluice.transmission.line_schema import FORGED, LAST_OFFSET, LINE_IN_RECORD, LINE_SCHEMA, UNREADABLE
 
 #: A trial is read by people.
 MAX_LINES = 1_000
@@ -121,9 +121,10 @@ def first_results(
         LAST_OFFSET: pa.nulls(size, pa.int64()),
         LINE_IN_RECORD: np.zeros(size, np.int32),
     }
-    records = pa.record_batch([pa.array(columns[each.name], each.type) for each in RECORDS], schema=RECORDS)
+    arrays = [pa.array(columns[each.name], each.type) for each in LINE_SCHEMA]
+    batch = pa.record_batch(arrays, schema=LINE_SCHEMA)
     try:
-        found = count(records, EnginePlan.of([task], limits, topic))
+        found = count(batch, EnginePlan.of([task], limits, topic))
         made = results(merge(found.partials), {(0, 1): task})
     except CAUGHT as error:
         return RESULTS.empty_table(), reason(error)

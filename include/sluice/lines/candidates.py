@@ -35,7 +35,7 @@ class Candidates:
     plan: EnginePlan  # of the task version alone, over all offsets
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """RECORDS to CANDIDATES, copies included, in the same order.
+        """LINE_SCHEMA to CANDIDATES, copies included, in the same order.
 
         A copy counts for what it is a copy of even if the version did not count its place: so places are
         looked at later, when it is known which copy came first.

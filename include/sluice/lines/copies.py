@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from sluice.lines.candidates import CANDIDATES
 from sluice.speed.ledger import ByteLedger
-from sluice.transmission.records import HOST, LINE_IN_RECORD, SRC_FILE, SRC_OFFSET
+from sluice.transmission.line_schema import HOST, LINE_IN_RECORD, SRC_FILE, SRC_OFFSET
 
 #: The order in which copies came.
 ARRIVED = ("arrival", "offset", LINE_IN_RECORD, "partition")

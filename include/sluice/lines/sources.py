@@ -15,7 +15,7 @@ from sluice.runtime.settings import Settings
 from sluice.speed.source import TopicRange
 from sluice.storage.hdfs import HdfsFileNotFound
 from sluice.storage.stores import Stores
-from sluice.transmission.records import RECORDS
+from sluice.transmission.line_schema import LINE_SCHEMA
 from sluice.transmission.topics import TopicMissing, Topics
 
 #: A file is read as a whole, because it has at most 64 MiB of lines (`archive.buffer.FILE_BYTES`). Its rows
@@ -52,7 +52,10 @@ class Sources:
         return made
 
     def in_kafka(self) -> Iterator[pa.RecordBatch]:
-        """RECORDS that are not archived yet. Raises KeyMissing, RecordsGone, NoRecords, KafkaError."""
+        """The lines (LINE_SCHEMA) that are not archived yet.
+
+        Raises KeyMissing, RecordsGone, NoRecords, KafkaError.
+        """
         start = {partition: first for partition, (first, _) in self.rest.items()}
         end = {partition: following for partition, (_, following) in self.rest.items()}
         if end:
@@ -60,7 +63,7 @@ class Sources:
                 yield from part
 
     def in_file(self, file: IndexedFile) -> Iterator[pa.RecordBatch]:
-        """RECORDS of an archive's file; none if it is gone."""
+        """The lines (LINE_SCHEMA) of an archive's file; none if it is gone."""
         store, path = Stores.of(self.settings).at(self.settings.hdfs.namenode + file.path)
         try:
             data = store.read(path, 0, file.bytes)
@@ -103,10 +106,10 @@ def _kept(
 
 
 def as_records(batch: pa.RecordBatch, partition: int) -> pa.RecordBatch:
-    """An archive file's rows as RECORDS; what older files lack is null."""
+    """An archive file's rows as LINE_SCHEMA; what older files lack is null."""
     columns = {name: batch.column(name) for name in batch.schema.names}
     columns["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), len(batch))
     return pa.RecordBatch.from_arrays(
-        [columns[f.name] if f.name in columns else pa.nulls(len(batch), f.type) for f in RECORDS],
-        schema=RECORDS,
+        [columns[f.name] if f.name in columns else pa.nulls(len(batch), f.type) for f in LINE_SCHEMA],
+        schema=LINE_SCHEMA,
     )

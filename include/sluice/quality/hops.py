@@ -181,7 +181,7 @@ def _equations(read: HopCounts) -> Iterator[tuple[str, int, str, int]]:
     """What must be equal: name and count of either side."""
     booked, lost = read.booked, read.lost
     taken = booked.doubled + booked.counted + booked.dead
-    yield "lines that were committed", booked.records, "doubled + online + dead_lettered", taken
+    yield "lines that were committed", booked.lines, "doubled + online + dead_lettered", taken
     yield "online", booked.counted, "lines of all event days", booked.event_lines
     if booked.untold < 0:
         tallied = booked.event_lines - booked.untold

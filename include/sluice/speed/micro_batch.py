@@ -167,7 +167,7 @@ class MicroBatch:
         self._tasks.set_aside(failed)
         crash_point("after_blocks")
         if records := self.records_until(end):
-            self._lines_a_record = counted.found.counts["records"] / records
+            self._lines_a_record = counted.found.counts["lines"] / records
         commit = self._writer.commit(end, tasks, counted)
         laps.lap("commit")
         crash_point("after_commit")

@@ -60,7 +60,7 @@ from sluice.speed.routed import routes as routing
 from sluice.speed.routed.learning import LEARNT
 from sluice.speed.routed.routes import Routes, Sender
 from sluice.transmission.line_identity import identify
-from sluice.transmission.records import (
+from sluice.transmission.line_schema import (
     HOST,
     IDENTITY,
     LAST_OFFSET,
@@ -105,20 +105,20 @@ class PartitionPass:
     routes: Routes | None = None  # None: every task is aggregated here, and rows have no worker
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Count RECORDS. No batch ends inside a record; with routes they are of one partition."""
+        """Count lines (LINE_SCHEMA). No batch ends inside a record; with routes they are of one partition."""
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
         pa.set_cpu_count(1)
         began = time.thread_time_ns()
         known, fresh = ByteLedger.from_table(self.known), ByteLedger()
         found: defaultdict[str, list[pa.Table]] = defaultdict(list)
-        records = size = doubled = dead = 0
+        number = size = doubled = dead = 0
         failed: Failures = {}
         spent: list[Spent] = []
         reckoning = Reckoning()
         source, sender = 0, None
         for batch in together(batches):
             lines, ends = identify(batch, self.topic)
-            if not records:  # a slice is a partition of the topic, unless the lines were distributed again
+            if not number:  # a slice is a partition of the topic, unless the lines were distributed again
                 source = lines.column("partition")[0].as_py()
                 sender = Sender(self.routes, source) if self.routes is not None else None
             found[ARRIVED].append(observed.arrivals(lines, time.time_ns() // 1_000_000))
@@ -136,17 +136,17 @@ class PartitionPass:
             found[DAYS].append(days(unique, counted.event_ms, alive))
             found[DEAD].append(self._dead_letters(unique, counted.reason, alive))
             reckoning.add(counted.tallies, counted.skipped)
-            records += len(lines)
+            number += len(lines)
             size += pc.sum(pc.binary_length(lines.column("line"))).as_py()
             doubled += len(lines) - len(unique)
             dead += found[DEAD][-1].num_rows
-        if not records:
+        if not number:
             return
         found[SEEN].append(fresh.to_table())
         _of_tasks(found, failed, spent, reckoning)
         if sender is not None:
             found[ROUTERS].append(sender.routers())
-        counts = {"records": [records], "bytes": [size], "doubled": [doubled], "dead": [dead]}
+        counts = {"lines": [number], "bytes": [size], "doubled": [doubled], "dead": [dead]}
         taken = (time.thread_time_ns() - began) // 1000
         found[COUNTS].append(pa.table({**counts, "pass_us": [taken]}))
         tables = ((kind, table) for kind, some in found.items() for table in some)
@@ -213,7 +213,7 @@ class Gathered:
     # What became of the lines that have a time, and samples of those that a task skipped.
     tallies: pa.Table = field(default_factory=TALLIES.empty_table)
     skipped: pa.Table = field(default_factory=SKIPPED.empty_table)
-    counts: Mapping[str, int] = field(default_factory=dict)  # lines: records, doubled, counted, dead; bytes
+    counts: Mapping[str, int] = field(default_factory=dict)  # of a commit (`storage.commits`)
     pass_us: int = 0  # CPU time of the pass, from reading the records to the partial aggregates
     failed: Mapping[Version, str] = field(default_factory=dict)
     # What became of the state: the periods that were changed, and columns of layouts that they outgrew.
@@ -238,7 +238,7 @@ class Gathered:
         failed = {version: why for table in found[FAILED] for version, why in from_table(table).items()}
         sums = {
             name: sum(int(pc.sum(table.column(name)).as_py()) for table in found[COUNTS])
-            for name in ("records", "bytes", "doubled", "dead", "pass_us")
+            for name in ("lines", "bytes", "doubled", "dead", "pass_us")
         }
         pass_us = sums.pop("pass_us")
         return cls(
@@ -249,7 +249,7 @@ class Gathered:
             skipped=first_samples(found[SKIP]),
             counts={
                 **sums,
-                "counted": sums["records"] - sums["doubled"] - sums["dead"],
+                "counted": sums["lines"] - sums["doubled"] - sums["dead"],
             },
             pass_us=pass_us,
             failed=failed,

@@ -68,7 +68,7 @@ class Slice(NamedTuple):
 class SourcePart:
     """What one task reads: slices of a topic, one after the other; picklable.
 
-    It yields RECORDS; no batch ends inside a record. Raises RecordsGone, NoRecords, KafkaError.
+    It yields lines (LINE_SCHEMA); no batch ends inside a record. Raises RecordsGone, NoRecords, KafkaError.
     """
 
     kafka: Kafka

@@ -25,12 +25,12 @@ from sluice.speed.dealt import Dealt
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.routed.worker import WorkerPass
 from sluice.state.dealing import Dealing
-from sluice.transmission.records import HOST, SRC_FILE
+from sluice.transmission.line_schema import HOST, SRC_FILE
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
 
-#: A stage: it takes batches of RECORDS, FOUND or SENT, and yields batches of FOUND or SENT.
+#: A stage: it takes batches of LINE_SCHEMA, FOUND or SENT, and yields batches of FOUND or SENT.
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 #: A row between two stages: the number of the task that it is for, its kind, its payload.
 Row = tuple[int, tuple[str, bytes]]
@@ -47,7 +47,7 @@ class LineSource(Protocol):
     """The lines of a batch."""
 
     def parts(self, most: int | None = None) -> Sequence[Iterable[pa.RecordBatch]]:
-        """The lines as RECORDS, in at most `most` parts; None: in a part for each partition.
+        """The lines as LINE_SCHEMA, in at most `most` parts; None: in a part for each partition.
 
         A part is picklable, and is read where it is counted.
         """

@@ -121,7 +121,7 @@ class CountedTopic(BaseModel):
     projection: ProjectionProgress | None = None
 
     batches: int = 0
-    records: int = 0  # lines that came
+    lines: int = 0  # that came
     doubled: int = 0
     counted: int = 0
     dead: int = 0

@@ -13,14 +13,18 @@ import sqlalchemy as sa
 from sluice.runtime.arrays import Ints
 from sluice.runtime.days import is_over
 from sluice.storage import schema
+from sluice.storage.commits import STORED_AS
 from sluice.storage.tallies import Tally, of_topic, unknown_lines
+
+#: By field, the counts of commits, and of those that retention deleted, as they are stored.
+STORED = {name: STORED_AS.get(name, name) for name in ("lines", "doubled", "counted", "dead")}
 
 
 @dataclass
 class Booked:
     """What the transactional tables say about a topic."""
 
-    records: int = 0  # lines that came, doubles included
+    lines: int = 0  # that came, doubles included
     doubled: int = 0
     counted: int = 0
     dead: int = 0
@@ -92,10 +96,12 @@ def _book_commits(connection: sa.Connection, topic: str, booked: Booked) -> None
     PostgreSQL computes the sums, because there is one commit a second.
     """
     commits = schema.commits.c
-    names = ("records", "doubled", "counted", "dead")
-    sums = (sa.func.coalesce(sa.func.sum(commits.counts[name].as_integer()), 0).label(name) for name in names)
+    sums = (
+        sa.func.coalesce(sa.func.sum(commits.counts[stored].as_integer()), 0).label(name)
+        for name, stored in STORED.items()
+    )
     counts = connection.execute(sa.select(*sums).where(commits.topic == topic)).one()
-    for name in names:
+    for name in STORED:
         setattr(booked, name, int(counts._mapping[name]))
     newest = sa.select(commits.seq, commits.end).where(commits.topic == topic)
     for row in connection.execute(newest.order_by(commits.seq.desc()).limit(1)):
@@ -106,8 +112,8 @@ def _book_commits(connection: sa.Connection, topic: str, booked: Booked) -> None
 def _book_pruned(connection: sa.Connection, topic: str, booked: Booked) -> None:
     """Add the counts of the rows that retention deleted."""
     for row in connection.execute(sa.select(schema.pruned).where(schema.pruned.c.topic == topic)):
-        for name in ("records", "doubled", "counted", "dead"):
-            setattr(booked, name, getattr(booked, name) + row._mapping[name])
+        for name, stored in STORED.items():
+            setattr(booked, name, getattr(booked, name) + row._mapping[stored])
         booked.dead_rows += row.dead_letters
         booked.forgotten = row.files
 

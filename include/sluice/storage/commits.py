@@ -30,6 +30,8 @@ Version = tuple[int, int]  # task id, version
 #: How long to wait for a PostgreSQL that is away: kill -9 and recovery take seconds.
 PATIENCE_SECONDS = 120.0
 ROWS_A_STATEMENT = 1_000
+#: What the stored counts of a commit call the lines that came. None of them counts Kafka's records.
+STORED_AS = {"lines": "records"}
 # A killed writer keeps its lock until PostgreSQL notices that its connection is closed.
 CLAIM_SECONDS, CLAIM_POLL_SECONDS = 5.0, 0.2
 # It notices that at once, unless the whole host was lost: then after 30 s, by these settings of the session.
@@ -109,7 +111,7 @@ class Commit:
     start: Offsets
     end: Offsets
     tasks: Sequence[Version]
-    counts: Mapping[str, int]
+    counts: Mapping[str, int]  # lines that came, doubled, counted, dead; bytes
     #: The periods that it changed, as they are after it. Those that began before it must still exist.
     periods: Sequence[StatePeriod] = ()
     ledger: Sequence[LedgerRow] = ()
@@ -319,7 +321,7 @@ def _write(connection: sa.Connection, topic: str, commit: Commit) -> None:
             start=dict(commit.start),
             end=dict(commit.end),
             tasks=[list(version) for version in commit.tasks],
-            counts=dict(commit.counts),
+            counts={STORED_AS.get(name, name): number for name, number in commit.counts.items()},
         )
     )
     _write_periods(connection, topic, commit)

@@ -17,10 +17,10 @@ from sqlalchemy.dialects.postgresql import insert
 
 from sluice.storage import open_periods, schema, tallies
 from sluice.storage.backfills import BackfillPointer, next_revision
-from sluice.storage.commits import ROWS_A_STATEMENT
+from sluice.storage.commits import ROWS_A_STATEMENT, STORED_AS
 from sluice.storage.epochs import PeriodKey, StatePeriod
 
-COUNTS = ("records", "doubled", "counted", "dead")
+COUNTS = (STORED_AS["lines"], "doubled", "counted", "dead")
 
 
 @dataclass(frozen=True)

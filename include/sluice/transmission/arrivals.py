@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from kafka import TopicPartition
 
 from sluice.runtime.settings import Settings
+from sluice.transmission.line_schema import HOST
 from sluice.transmission.reading import reader
-from sluice.transmission.records import HOST
 from sluice.transmission.topics import REQUEST_MS, Topics
 
 POLL_MS = 500

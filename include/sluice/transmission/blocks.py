@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.runtime.arrays import Bools, Ints
-from sluice.transmission.records import IDENTITY, LINE_IN_RECORD, RECORDS, SRC_OFFSET
+from sluice.transmission.line_schema import IDENTITY, LINE_IN_RECORD, LINE_SCHEMA, SRC_OFFSET
 
 NEWLINE = 10
 #: The most lines of a batch, unless one record has more. They are limited because a block may consist of
@@ -25,7 +25,7 @@ CACHED_BYTES = 256 << 10
 
 
 def split(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """RECORDS with a row a record, `line` being its body, as RECORDS with a row a line.
+    """LINE_SCHEMA with a row a record, `line` being its body, as LINE_SCHEMA with a row a line.
 
     The lines come in the order of the records, and as they stand in them. No batch ends inside a record; only
     one of a single record may have more than BATCH_LINES.
@@ -40,7 +40,7 @@ def split(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def proved(records: pa.RecordBatch) -> Bools:
-    """Which of these RECORDS have an identity: a forged one was taken away."""
+    """Which of these rows of LINE_SCHEMA have an identity: a forged one was taken away."""
     found: Bools = np.logical_and.reduce(
         [records.column(name).is_valid().to_numpy(zero_copy_only=False) for name in IDENTITY]
     )
@@ -64,11 +64,11 @@ def _split(records: pa.RecordBatch) -> pa.RecordBatch:
     ends = np.cumsum(pc.binary_length(line).to_numpy(zero_copy_only=False) + 1, dtype=np.int64)
     starts = np.append(0, ends[:-1])
     at = pa.array(record)
-    columns = {name: records.column(name).take(at) for name in RECORDS.names if name != "line"}
+    columns = {name: records.column(name).take(at) for name in LINE_SCHEMA.names if name != "line"}
     columns["line"] = line
     columns[SRC_OFFSET] = pc.add(columns[SRC_OFFSET], pa.array(starts - starts[first]))
     columns[LINE_IN_RECORD] = pa.array((np.arange(len(line)) - first).astype(np.int32))
-    return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)
+    return pa.RecordBatch.from_arrays([columns[name] for name in LINE_SCHEMA.names], schema=LINE_SCHEMA)
 
 
 def _lines(body: pa.Array, blocks: Bools) -> tuple[pa.Array, Ints]:

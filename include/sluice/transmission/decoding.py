@@ -16,7 +16,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from sluice.transmission import legacy
-from sluice.transmission.records import IDENTITY, MAC
+from sluice.transmission.line_schema import IDENTITY, MAC
 from sluice.transmission.unpacking import Undecodable, UnpackedTooLarge, Unreadable, unpack
 
 #: The headers that are read; a record has thousands of others at most.

@@ -20,17 +20,17 @@ import pyarrow.compute as pc
 
 from sluice.transmission.blocks import split
 from sluice.transmission.decoding import NAMES
-from sluice.transmission.mac import genuine
-from sluice.transmission.records import (
+from sluice.transmission.line_schema import (
     FORGED,
     HOST,
     LAST_OFFSET,
     LINE_IN_RECORD,
-    RECORDS,
+    LINE_SCHEMA,
     SRC_FILE,
     SRC_OFFSET,
     UNREADABLE,
 )
+from sluice.transmission.mac import genuine
 
 DECIMAL = r"^[0-9]{1,18}$"
 #: Bytes of a host's or a file's name: topic, host and file form a key of the ledger of at most 2,704 bytes.
@@ -67,7 +67,7 @@ def following(message: Message) -> int:
 
 
 def records(partition: int, messages: Sequence[Message], key: bytes) -> Iterator[pa.RecordBatch]:
-    """The lines of one partition's messages as RECORDS batches, in their order.
+    """The lines of one partition's messages as LINE_SCHEMA batches, in their order.
 
     A missing header, or an offset that is not a decimal number, gives a null: such a record has no identity
     but is still a line. If a header is repeated, its first value is used. A record without a value is an
@@ -91,7 +91,7 @@ def _portions(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
 
 
 def _whole(partition: int, messages: Sequence[Message], key: bytes) -> pa.RecordBatch:
-    """The messages as RECORDS with a row a record."""
+    """The messages as LINE_SCHEMA with a row a record."""
     columns = {
         "partition": pa.array(np.full(len(messages), partition, np.int32)),
         "offset": pa.array([message.offset for message in messages], pa.int64()),
@@ -102,7 +102,7 @@ def _whole(partition: int, messages: Sequence[Message], key: bytes) -> pa.Record
         LAST_OFFSET: pa.array([message.last for message in messages], pa.int64()),
     }
     columns |= identities(_headers(messages), columns["line"], key)
-    return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)
+    return pa.RecordBatch.from_arrays([columns[name] for name in LINE_SCHEMA.names], schema=LINE_SCHEMA)
 
 
 def identities(headers: Mapping[str, pa.Array], line: pa.Array, key: bytes) -> dict[str, pa.Array]:

@@ -10,9 +10,9 @@ from kafka import KafkaConsumer, TopicPartition
 
 from sluice.runtime.settings import Settings
 from sluice.transmission.identity import Message, held, records
+from sluice.transmission.line_schema import UNREADABLE
 from sluice.transmission.mac import identity_key
 from sluice.transmission.reading import reader
-from sluice.transmission.records import UNREADABLE
 from sluice.transmission.topics import REQUEST_MS, Topics
 
 #: Even if Kafka is busy, a person waits for the answer.

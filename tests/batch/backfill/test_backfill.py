@@ -47,7 +47,7 @@ from sluice.storage.hbase import ONLINE, RESULTS, STATE, HBase
 from sluice.storage.hive import Hive
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from sluice.transmission.line_identity import identify
-from sluice.transmission.records import IDENTITY
+from sluice.transmission.line_schema import IDENTITY
 from tests.quality.two_layers import Line, TwoLayers, _days
 
 pytestmark = pytest.mark.stack
@@ -145,7 +145,7 @@ class Layers(TwoLayers):
                 start=dict(self.counted),
                 end=end,
                 tasks=list(tasks),
-                counts={"records": len(found), "doubled": 0, "counted": len(unique), "dead": 0},
+                counts={"lines": len(found), "doubled": 0, "counted": len(unique), "dead": 0},
                 periods=periods,
                 opened=sorted(set(tasks) - open_),
                 closed=sorted(open_ - set(tasks)),

@@ -21,7 +21,7 @@ from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import TasksFailed
 from sluice.state.blocks import BlockId, unpack
 from sluice.state.merging import merge_into_blocks
-from sluice.transmission.records import RECORDS
+from sluice.transmission.line_schema import LINE_SCHEMA
 
 #: A block of one day of one version, as an executor hands it to the driver.
 BLOCKS = pa.schema(
@@ -77,7 +77,7 @@ def _partials(
 ) -> Iterator[pa.Table]:
     for batch in batches:
         alive = batch.filter(reasons(batch, own.limits, places).is_null())
-        counted = count(alive.select(RECORDS.names), replace(own, sampled=reckoning.sampled))
+        counted = count(alive.select(LINE_SCHEMA.names), replace(own, sampled=reckoning.sampled))
         if counted.failed:
             raise TasksFailed(counted.failed)
         reckoning.add(counted.tallies, counted.skipped)

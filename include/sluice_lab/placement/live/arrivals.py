@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from sluice.runtime.settings import Settings
 from sluice.transmission.identity import records
+from sluice.transmission.line_schema import HOST, SRC_FILE, SRC_OFFSET
 from sluice.transmission.mac import identity_key
 from sluice.transmission.reading import reader
-from sluice.transmission.records import HOST, SRC_FILE, SRC_OFFSET
 from sluice.transmission.topics import Topics
 from sluice_lab.placement.live.scenarios import LINE_BYTES
 from sluice_lab.placement.live.writing import Times

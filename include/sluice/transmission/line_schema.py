@@ -22,7 +22,7 @@ LINE_IN_RECORD = "line_in_record"
 UNREADABLE, LAST_OFFSET = "unreadable", "last_offset"
 
 #: A batch of lines as the layers read them: online from Kafka, offline from the archive.
-RECORDS = pa.schema(
+LINE_SCHEMA = pa.schema(
     [
         pa.field("partition", pa.int32(), nullable=False),
         pa.field("offset", pa.int64(), nullable=False),
