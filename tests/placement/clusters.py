@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hypothesis import strategies as st
@@ -57,3 +59,38 @@ def clusters(draw: st.DrawFn, fixed: bool = False, choosy: bool = False) -> Clus
     running = found.running()
     kept = tuple(replace(unit, fixed=unit.name in running and draw(st.booleans())) for unit in units)
     return Cluster(hosts, kept, found.placed)
+
+
+@st.composite
+def full(draw: st.DrawFn) -> Cluster:
+    """A small cluster in which each unit has a host."""
+    hosts = tuple(
+        Host(f"h{n}", draw(st.integers(2, 4)), draw(st.sampled_from((1.0, 1.0, 2.0))))
+        for n in range(draw(st.integers(1, 3)))
+    )
+    units = tuple(
+        Unit(
+            f"u{n}",
+            draw(st.sampled_from((1, 1, 2))),
+            draw(st.floats(0.1, 9)),
+            draw(st.sampled_from((None, "g1"))),
+        )
+        for n in range(draw(st.integers(1, 5)))
+    )
+    possible = list(everywhere(Cluster(hosts, units)))
+    if not possible:
+        return Cluster(hosts, ())
+    return Cluster(hosts, units, draw(st.sampled_from(possible)))
+
+
+def everywhere(cluster: Cluster) -> Iterator[dict[str, str]]:
+    """Every placement that slots and groups allow."""
+    for names in itertools.product([host.name for host in cluster.hosts], repeat=len(cluster.units)):
+        pairs = list(zip(cluster.units, names, strict=True))
+        fits = all(
+            sum(unit.slots for unit, name in pairs if name == host.name) <= host.slots
+            for host in cluster.hosts
+        )
+        groups = [(unit.group, name) for unit, name in pairs if unit.group]
+        if fits and len(groups) == len(set(groups)):
+            yield {unit.name: name for unit, name in pairs}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sluice.placement.base import Cluster
-from sluice.placement.weights import weigh
+from sluice.placement.weights import lower_bound, weigh
 
 NOWHERE = -1
 Numbers = NDArray[np.int64]
@@ -78,6 +78,13 @@ class PlacementBoard:
         made.closed = self.closed
         return made
 
+    def after(self, moves: Iterable[tuple[int, int]]) -> PlacementBoard:
+        """The board after units got these hosts."""
+        made = self.copy()
+        for unit, host in moves:
+            made.give(unit, host)
+        return made
+
     @property
     def busy(self) -> Figures:
         """Load over speed of each host."""
@@ -99,14 +106,9 @@ class PlacementBoard:
 
     @property
     def floor(self) -> float:
-        """No busiest host is below this: the level, or the heaviest unit on the fastest host."""
+        """Wherever the units of the open hosts are among these, the busiest host is not below this."""
         here = (self.host != NOWHERE) & ~self.closed[self.host]
-        heaviest = self.given.weights[here].max(initial=0)
-        return max(self.level, float(heaviest / self.given.speeds[~self.closed].max()))
-
-    def above(self, limit: float) -> float:
-        """The load by which open hosts are above the limit, in all."""
-        return float(np.maximum(self.load - limit * self.given.speeds, 0.0)[~self.closed].sum().round())
+        return lower_bound(self.given.weights[here], self.given.speeds[~self.closed])
 
     def give(self, unit: int, host: int) -> None:
         """Move the unit to the host, or take it from all with NOWHERE."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from sluice.placement.base import Cluster, Placed
 from sluice.placement.usage import mean_usage, usage
-from sluice.placement.weights import weigh
+from sluice.placement.weights import lower_bound, weigh
 
 
 def usage_spread(cluster: Cluster, placed: Placed) -> float:
@@ -34,6 +34,13 @@ def shares(cluster: Cluster, placed: Placed) -> dict[str, float]:
 def load_spread(cluster: Cluster, placed: Placed) -> float:
     """max / mean - 1 of the hosts' load over speed; 0 is even."""
     return max(shares(cluster, placed).values()) - 1
+
+
+def least_spread(cluster: Cluster) -> float:
+    """A lower bound of `load_spread`: no placement of all units is more even. It may not be reached."""
+    weights = weigh(cluster)
+    level = sum(weights.units) / sum(weights.hosts)
+    return lower_bound(weights.units, weights.hosts) / level - 1 if level else 0.0
 
 
 def moves(before: Placed, after: Placed) -> int:

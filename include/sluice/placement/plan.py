@@ -6,12 +6,11 @@
    no difference, the spread of their application and the slots decide. They have to start anyway, so they
    also even out what was uneven before.
 3. Running units move only if there is need: a host is busier than the mean by more than `start`, or idler.
-   They then move until no host is busier than the mean by more than `near`, or as even as it gets, by as few
-   moves as the search finds. Nothing moves if the busiest host is less than a twentieth busier than it would
-   be afterwards.
+   They then move until no host is busier than the mean by more than `near`, or as even as it gets. Each step
+   is the best move or swap of the busiest host. In small clusters branch and bound then looks for a less busy
+   busiest host, and for fewer moves. Nothing moves if the busiest host is less than a twentieth busier than
+   it would be afterwards.
 4. What is still idler than the mean by more than `start` gets units from hosts above the mean.
-5. In small clusters the searches are exact, and at last the fewest moves are taken that leave the hosts as
-   even.
 
 Between `start` and `near` nothing happens: a cluster that was just evened out does not move at each change of
 a load.
@@ -25,10 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.placement import exact, search, steps
+from sluice.placement import branch, greedy, steps
 from sluice.placement.base import Cluster, Move, Plan, Unplaced, check
 from sluice.placement.board import NOWHERE, Figures, Numbers, PlacementBoard, PlacementInput
-from sluice.placement.search import Found
 
 #: The busiest host must be busier than after the plan, by this part of that.
 PAYS = 0.05
@@ -43,12 +41,14 @@ class Policy:
     """When running units move.
 
     start: how far from the mean a host must be, paper 004's Th. near: how far it may stay. budget: the most
-    running units that may move; None for any number.
+    running units that may move; None for any number. small: clusters of at most so many units are also
+    searched by branch and bound.
     """
 
     start: float = 0.15
     near: float = 0.02
     budget: int | None = None
+    small: int = 20
 
 
 DEFAULT = Policy()
@@ -93,8 +93,6 @@ class _Planner:
         self._even_out(due & (self._board.host != NOWHERE), free=True)
         self._even_out((self._board.host != NOWHERE) & ~self._fixed, free=False)
         self._fill()
-        if self._small:
-            self._spare()
         wanted = self._wanted(self._order, self._board.host)
         return steps.ordered(self._cluster, wanted, unplaced, self._policy.budget)
 
@@ -115,7 +113,7 @@ class _Planner:
         """Give every unit that is due a host: those with many slots first, then the heaviest."""
         given = self._given
         order = sorted(map(int, np.flatnonzero(due)), key=lambda n: (-given.slots[n], -given.weights[n], n))
-        self._board = search.placed(self._board, order)
+        self._board = greedy.placed(self._board, order)
         self._order += [unit for unit in order if self._board.host[unit] != NOWHERE]
         left = [unit for unit in order if self._board.host[unit] == NOWHERE]
         return [Unplaced(self._cluster.units[unit].name, self._no_room(unit)) for unit in left]
@@ -141,9 +139,9 @@ class _Planner:
         while movable.any() and board.closed.sum() < most and board.busiest > board.level * (1 + start):
             least = board.floor * (1 + policy.near)
             pays = board.busiest / (1 + (_CLOSE if free else PAYS))
-            found = self._lowest(movable & ~self._moved, least, near, pays, free=free)
-            if found is not None and found.board.busiest <= pays:
-                self._take(found, free=free)
+            moves = self._lowest(movable, least, near, free=free)
+            if moves and board.after(moves).busiest <= pays:
+                self._take(moves, free=free)
                 if free:  # nothing runs yet, so the same units may change again
                     continue
             if board.busiest > board.level * (1 + start):
@@ -157,55 +155,38 @@ class _Planner:
         return int(stuck[0]) if len(stuck) else int(board.open_busy.argmax())
 
     def _lowest(
-        self, movable: NDArray[np.bool_], least: float, near: float, pays: float, *, free: bool
-    ) -> Found | None:
+        self, movable: NDArray[np.bool_], least: float, near: float, *, free: bool
+    ) -> list[tuple[int, int]]:
+        """Moves to a busiest host of `least`; if that is too low, to within `near` of the lowest found."""
         board = self._board
         if board.busiest <= least:
-            return None
-        if self._small:
-            costs = np.zeros_like(board.host) if free else (self._before != NOWHERE).astype(np.int64)
-            found = exact.ExactSearch(board, costs, movable, self._stuck).lowest(least, near)
-            if found is not None:
-                return found
-        rough = search.limited(board, movable, pays).board.busiest <= pays
-        return search.lowest(board, movable, least, near) if rough else None
+            return []
+        moves = [
+            move for action in greedy.lowered(board, movable & ~self._moved, least, near) for move in action
+        ]
+        if len(board.host) > self._policy.small:
+            return moves
+        home = np.full_like(board.host, NOWHERE) if free else self._before
+        first = board.after(moves)
+        low = branch.better(first, home, movable, least, self._reachable)
+        enough = max(least, low.busiest * (1 + near))
+        found = branch.better(low, home, movable, enough, self._reachable)
+        if found is first:
+            return moves
+        return [(int(unit), int(found.host[unit])) for unit in np.flatnonzero(found.host != board.host)]
 
-    def _take(self, found: Found, *, free: bool) -> None:
+    def _take(self, moves: list[tuple[int, int]], *, free: bool) -> None:
         busy = self._board.busy
-        for unit, host in (move for action in found.actions for move in action):
+        for unit, host in moves:
             self._move(unit, host, busy)
         if free:
             self._moved[:] = False
 
-    def _spare(self) -> None:
-        """As even with fewer moves, where there is such a way.
-
-        Hosts that stay too busy may be as busy as they are; the others as busy as the busiest of them.
-        """
-        board, runs = self._board, (self._before != NOWHERE).astype(np.int64)
-        start = np.where(runs, self._before, board.host)
-        busy, level = board.busy, self._given.level
-        even = busy <= level * (1 + self._policy.start)
-        most = np.where(even, busy.max(initial=0.0, where=even), busy)
-        least = np.full(len(busy), busy.min())
-        now = PlacementBoard(self._given, start)
-        hosts = exact.ExactSearch(now, runs, ~self._fixed, self._stuck).fewest(most, least)
-        if hosts is not None and (runs * (hosts != start)).sum() < (runs * (board.host != start)).sum():
-            self._board, self._order, self._moved[:] = now, [], False
-            for unit in map(int, np.flatnonzero(hosts != self._before)):
-                self._move(unit, int(hosts[unit]), now.busy)
-
-    @property
-    def _small(self) -> bool:
-        return 0 < len(self._before) <= exact.UNITS and NOWHERE not in self._board.host
-
-    def _stuck(self, hosts: Numbers) -> list[int]:
-        """The units that cannot get to their hosts among these, in whatever order all move."""
-        wanted = self._wanted(range(len(hosts)), hosts)
+    def _reachable(self, hosts: Numbers) -> bool:
+        """Whether all units can get to these hosts, in whatever order they move."""
+        wanted = self._wanted([n for n, host in enumerate(hosts) if host != NOWHERE], hosts)
         found = steps.ordered(self._cluster, wanted, [], None)
-        there = {move.unit for step in found.steps for move in step}
-        late = {move.unit for move in wanted} - there
-        return [number for number, unit in enumerate(self._cluster.units) if unit.name in late]
+        return sum(map(len, found.steps)) == len(wanted)
 
     def _fill(self) -> None:
         """Give units to hosts that are much idler than the mean, from hosts above it."""

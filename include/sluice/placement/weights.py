@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from sluice.placement.base import Cluster
 
 #: The weight of a mean slot's load.
@@ -36,6 +39,22 @@ def weigh(cluster: Cluster) -> PlacementWeights:
         [max(1, round(MEAN * relative)) for relative in _relative(loads)],
         [max(_SLOWEST, relative) for relative in _relative(speeds)],
     )
+
+
+def lower_bound(weights: ArrayLike, speeds: ArrayLike) -> float:
+    """A load over speed that the busiest host has in every placement of all units, whatever their slots.
+
+    The n heaviest units are on n hosts at most, which are at best the fastest. Of more units than hosts, two
+    share a host. And all units together are on all hosts.
+    """
+    heaviest = np.sort(np.asarray(weights, np.float64))[::-1]
+    fastest = np.sort(np.asarray(speeds, np.float64))[::-1]
+    count = min(len(heaviest), len(fastest))
+    if not count:
+        return 0.0
+    alone = np.cumsum(heaviest[:count]) / np.cumsum(fastest[:count])
+    shared = heaviest[count - 1 : count + 1].sum() / fastest[0] if len(heaviest) > len(fastest) else 0.0
+    return float(max(alone.max(), shared, heaviest.sum() / fastest.sum()))
 
 
 def _relative(measured: list[tuple[int, float | None]]) -> list[float]:

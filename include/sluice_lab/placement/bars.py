@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
+from sluice_lab.placement.distance import BOUND, MOVES, SPREAD
 from sluice_lab.placement.live.bars import bars as live
 from sluice_lab.tables import Bar, Measured, selected
 from sluice_lab.trials import Row
 
-#: Over the optimum's busiest host; moves over the fewest; CPU seconds.
-SPREAD, MOVES, SECONDS = 0.05, 1, 1.0
+#: CPU seconds of a plan.
+SECONDS = 1.0
 
 
 def bars(measured: Measured) -> list[Bar]:
@@ -18,6 +19,7 @@ def bars(measured: Measured) -> list[Bar]:
     return [
         *_paper(measured["paper"]),
         *_optimum(measured["optimum"]),
+        *_bound(measured["distance"]),
         *_colocated(measured["random"]),
         *_seconds(measured["large"]),
         *live(measured),
@@ -55,6 +57,17 @@ def _optimum(rows: Sequence[Row]) -> Iterator[Bar]:
         f"{near} of {len(more)} inputs; + {fmean(more):.2f} on average, the worst + {max(more)}",
         near == len(more),
     )
+
+
+def _bound(rows: Sequence[Row]) -> Iterator[Bar]:
+    for step in ("place", "join"):
+        (row,) = selected(rows, step=step, contender=BOUND, figure="over")
+        mean, most = (-float(row[column]) for column in ("mean", "q0"))
+        yield Bar(
+            f"{step}: no busiest host is below the lower bound, in {row['inputs']} inputs",
+            f"the bound is {mean:.1%} below the least on average, {most:.1%} at most",
+            float(row["q1"]) <= 0,
+        )
 
 
 def _colocated(rows: Sequence[Row]) -> Iterator[Bar]:

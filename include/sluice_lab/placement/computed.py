@@ -84,7 +84,7 @@ def random_rows(count: int = INPUTS, seed: int = SEED) -> Iterator[Row]:
                     found.setdefault((step, name, figure), []).append(measured[figure])
     for (step, name, figure), values in found.items():
         labels: Row = {"step": step, "contender": name, "figure": figure, "inputs": len(values), "seed": seed}
-        yield labels | _quantiles(values)
+        yield labels | quantiles(values)
 
 
 def optimum_rows(count: int = OPTIMA, seed: int = SEED) -> Iterator[Row]:
@@ -159,7 +159,8 @@ def _slots(cluster: Cluster, placed: dict[str, str]) -> Row:
     return {"slots": "/".join(map(str, used)), "usage": usage_spread(cluster, placed)}
 
 
-def _quantiles(values: Iterable[float]) -> Row:
+def quantiles(values: Iterable[float]) -> Row:
+    """Columns with the quantiles and the mean of at least one value."""
     ordered = sorted(values)
     row: Row = {f"q{quantile:g}": ordered[round(quantile * (len(ordered) - 1))] for quantile in QUANTILES}
     return row | {"mean": statistics.fmean(ordered)}

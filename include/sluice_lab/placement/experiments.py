@@ -1,7 +1,8 @@
 """The experiments that docs/placement.md reports; docs/placement keeps their rows as JSON.
 
 paper: paper 004's experiment. random: every contender on random inputs. optimum: ours against the optimum
-where inputs are small. large: how long a plan takes.
+where inputs are small. distance: greedy steps, ours and the lower bound against an exact search. large: how
+long a plan takes.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from pathlib import Path
 
 from sluice.runtime.settings import ROOT
 from sluice_lab.placement import computed
+from sluice_lab.placement.distance import distance_rows
 from sluice_lab.placement.inputs import INPUTS, SEED
 from sluice_lab.saved_rows import keep
 from sluice_lab.trials import Row
 
 FOLDER = ROOT / "docs" / "placement"
-NAMES = ("paper", "random", "optimum", "large")
+NAMES = ("paper", "random", "optimum", "distance", "large")
 
 
 def compute(
@@ -40,6 +42,8 @@ def rows(name: str, inputs: int, optima: int, seed: int) -> list[Row]:
             return list(computed.random_rows(inputs, seed))
         case "optimum":
             return list(computed.optimum_rows(optima, seed))
+        case "distance":
+            return list(distance_rows(inputs, seed))
         case "large":
             return list(computed.large_rows())
     raise ValueError(f"{name} is no experiment: use {', '.join(NAMES)}")

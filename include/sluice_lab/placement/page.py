@@ -9,6 +9,8 @@ from sluice.runtime.settings import ROOT
 from sluice_lab import plots
 from sluice_lab.page import templates
 from sluice_lab.placement.bars import bars
+from sluice_lab.placement.computed import OURS
+from sluice_lab.placement.distance import BOUND, GREEDY
 from sluice_lab.placement.experiments import FOLDER, NAMES
 from sluice_lab.placement.inputs import SLOTS, TOPOLOGIES
 from sluice_lab.placement.live import section
@@ -58,6 +60,7 @@ def render(measured: Measured) -> str:
         optima=len(optimum),
         random={step: _random(selected(random, step=step)) for step in PLOTS},
         plots={step: plot.title for step, plot in PLOTS.items()},
+        distance={step: _distance(selected(measured["distance"], step=step)) for step in PLOTS},
         large=_large(measured["large"]),
         bars=_bars(measured),
         **section.values(measured),
@@ -112,6 +115,28 @@ def _random(rows: Sequence[Row]) -> str:
             ]
         )
     columns = ["", "usage, mean", "load, mean", "load, median", "load, p99", "moves, mean", "colocated, mean"]
+    return TextTable(columns, cells).markdown()
+
+
+def _distance(rows: Sequence[Row]) -> str:
+    cells: list[list[Cell]] = []
+    for name in (GREEDY, OURS, BOUND):
+        (over,) = selected(rows, contender=name, figure="over")
+        more = next(iter(selected(rows, contender=name, figure="more")), None)
+        worst = over["q0"] if name == BOUND else over["q1"]
+        cells.append(
+            [
+                name,
+                *(f"{float(value):.1%}" for value in (over["mean"], worst)),
+                "" if name == BOUND else f"{over['near']} of {over['inputs']}",
+                *([float(more["mean"]), int(more["q1"])] if more else ["", ""]),
+                f"{more['near']} of {more['inputs']}" if more else "",
+            ]
+        )
+    columns = [
+        "", "busiest host over the least, mean", "worst", "within 5 %",
+        "moves over the fewest, mean", "worst", "at most 1",
+    ]  # fmt: skip
     return TextTable(columns, cells).markdown()
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sluice.placement.board import NOWHERE, Numbers
 from sluice.runtime.compiled import compiled
@@ -15,9 +14,7 @@ def branch(
     weights: Numbers,
     slots: Numbers,
     now: Numbers,
-    costs: Numbers,
     groups: Numbers,
-    barred: NDArray[np.bool_],
     most: Numbers,
     least: Numbers,
     room: Numbers,
@@ -26,10 +23,9 @@ def branch(
 ) -> Numbers:
     """The first way that is found, depth first, to give all units hosts; NOWHERE for all if none is.
 
-    weights, slots, now, costs, groups, barred: of each unit, in the order in which they get hosts; `now` is
-    where it is, `costs` what another host costs, of `moves` in all, `barred` which others it may not get.
-    most, least: the load that each host may and must have; room: its slots. branches: after how many the
-    search gives up.
+    weights, slots, now, groups: of each unit, in the order in which they get hosts; `now` is where it is.
+    most, least: the load that each host may and must have; room: its slots. moves: how many units may get
+    another host than `now`. branches: after how many the search gives up.
     """
     units, count = len(weights), len(room)
     hosts, tried = np.full(units, NOWHERE), np.full(units, NOWHERE)
@@ -44,13 +40,8 @@ def branch(
     for host in range(count):
         for other in range(host):
             alike = most[host] == most[other] and least[host] == least[other] and room[host] == room[other]
-            alike = alike and np.array_equal(barred[:, host], barred[:, other])
             if alike and stays[host] == 0 and stays[other] == 0:
                 twin[host] = other
-    # Whether a unit that costs nothing comes later.
-    gratis = np.zeros(units + 1, np.bool_)
-    for unit in range(units - 1, -1, -1):
-        gratis[unit] = gratis[unit + 1] or costs[unit] == 0
     moved = depth = seen = 0
     while depth >= 0:
         weight, old, group, host = weights[depth], now[depth], groups[depth], hosts[depth]
@@ -61,7 +52,7 @@ def branch(
             hosts[depth] = NOWHERE
             load[host] -= weight
             free[host] += slots[depth]
-            moved -= 0 if host == old else costs[depth]
+            moved -= host != old
             if group != NOWHERE:
                 taken[host, group] = False
         fits = False
@@ -70,10 +61,8 @@ def branch(
             seen += 1
             host = tried[depth]
             host = old if host == 0 else host - 1 if host <= old else host  # the old one first
-            after = moved + (0 if host == old else costs[depth])
+            after = moved + (host != old)
             if load[host] + weight > most[host] or free[host] < slots[depth] or after > moves:
-                continue
-            if host != old and barred[depth, host]:
                 continue
             if (group != NOWHERE and taken[host, group]) or (twin[host] != NOWHERE and load[twin[host]] == 0):
                 continue
@@ -84,7 +73,7 @@ def branch(
                 need += max(least[each] - load[each], 0)
                 over += load[each] + stays[each] > most[each]
                 under += load[each] + stays[each] < least[each]
-            more = 0 if gratis[depth + 1] else max(over, under)  # each of these hosts needs a move of its own
+            more = max(over, under)  # each of these hosts needs a move of its own
             fits = space >= left >= need and after + more <= moves
             if not fits:
                 load[host] -= weight
