@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Generic, TypeVar
+
+from cachetools import LRUCache
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -20,35 +22,24 @@ class LruCache(Generic[K, V]):
     """
 
     def __init__(self, size: Callable[[V], int], most: int) -> None:
-        self._size, self._most = size, most
-        self._values: OrderedDict[K, V] = OrderedDict()
+        self._values: LRUCache[K, V] = LRUCache(most, size)
         self._making: dict[K, Future[V]] = {}
-        self._bytes = 0
         self._lock = threading.Lock()
 
     @property
     def bytes(self) -> int:
         """What the kept values have together."""
-        return self._bytes
+        return int(self._values.currsize)
 
     def get(self, key: K) -> V | None:
         """The value, if it is kept."""
         with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-        return None
+            return self._values.get(key)
 
     def put(self, key: K, value: V) -> None:
         """Keep a value, unless it is too large; one that is there stays."""
-        size = self._size(value)
-        with self._lock:
-            if key in self._values or size > self._most:
-                return
-            self._values[key] = value
-            self._bytes += size
-            while self._bytes > self._most:
-                self._bytes -= self._size(self._values.popitem(last=False)[1])
+        with self._lock, suppress(ValueError):  # too large
+            self._values.setdefault(key, value)
 
     def made(self, key: K, make: Callable[[], V]) -> V:
         """The kept value, else what `make` returns.
@@ -57,7 +48,6 @@ class LruCache(Generic[K, V]):
         """
         with self._lock:
             if key in self._values:
-                self._values.move_to_end(key)
                 return self._values[key]
             ours = key not in self._making
             future = self._making.setdefault(key, Future())
