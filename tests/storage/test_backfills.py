@@ -55,7 +55,7 @@ def commit(database: sa.Engine, seq: int, start: int, end: int, at: datetime = N
     row = {
         "topic": "logs", "seq": seq, "token": "t", "topic_id": "id", "committed_at": at,
         "start": {"0": start}, "end": {"0": end}, "tasks": [],
-        "counts": {"lines": 10, "doubled": 1, "counted": 7, "dead": 2},
+        "counts": {"records": 10, "doubled": 1, "counted": 7, "dead": 2},
     }  # fmt: skip
     with database.begin() as connection:
         connection.execute(sa.insert(schema.commits).values(**row))
