@@ -15,6 +15,7 @@ from fastapi.responses import HTMLResponse
 from sluice.monitoring.flow.platform import Platform
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.runtime.throttle import Rate
+from sluice.state.finals import BLOCK_BYTES
 from sluice.storage.news import NewsSnapshot, Published, TopicNews
 from sluice.tasks.store import TaskStore
 from tests.browser.filled import HOSTILE, LINES, fill
@@ -75,7 +76,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
     login, database = Login(), sqlite(threads=True)
     layers = stored(task(SKETCHED), entries(), FINAL)
-    layers.superseded = frozenset({DAY_NUMBER + 1})
+    layers.superseded, layers.block_bytes = frozenset({DAY_NUMBER + 1}), BLOCK_BYTES
     own = Site("", login, layers, database)
 
     async def known(token: str) -> Login:

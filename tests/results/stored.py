@@ -54,6 +54,7 @@ class Stored:
     block_bytes: int = 300
     group: int = 5 * 3_600_000  # ms; open periods come in such parts
     blocks: dict[str, bytes] = field(default_factory=dict)
+    packed: dict[int, tuple[pa.Table, frozenset[int], FinalRange]] = field(default_factory=dict)  # by day
     read_blocks: int = 0
     head: int = COMMIT
     values: StateColumns = field(default_factory=StateColumns)
@@ -64,7 +65,8 @@ class Stored:
 
     def sides(self, task: ActiveTask, since: int, until: int) -> Sides:
         starts = [s for s in pc.unique(self.rows.column(START)).to_pylist() if since <= s < until]
-        ranges = [r for r in map(self._range, sorted(self.final_days)) if r.first < until and r.until > since]
+        days = (day for day in sorted(self.final_days) if day * DAY < until and (day + 1) * DAY > since)
+        ranges = [self._range(day) for day in days]
         is_open = [
             s
             for s in sorted(starts)
@@ -88,6 +90,13 @@ class Stored:
         return Opened(rows, self.head, [OpenPart(part, _name(pack(part))) for part in parts])
 
     def _range(self, day: int) -> FinalRange:
+        rows, late, found = self.packed.get(day, (None, None, None))
+        if found is None or rows is not self.rows or late != self.late:
+            found = self._pack(day)
+            self.packed[day] = self.rows, self.late, found
+        return found
+
+    def _pack(self, day: int) -> FinalRange:
         first, begins = day * DAY, self.rows.column(START)
         inside = pc.and_(pc.greater_equal(begins, first), pc.less(begins, first + DAY))
         known = pc.invert(pc.is_in(begins, pa.array(sorted(self.late), pa.int64())))
