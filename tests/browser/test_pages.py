@@ -57,7 +57,7 @@ def until(page: Page | Frame, holds: str, seconds: float = SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not page.evaluate(holds):
         assert time.monotonic() < deadline, holds
-        page.wait_for_timeout(20)
+        page.wait_for_timeout(50)
 
 
 def visit(page: Page, path: str) -> None:
@@ -93,7 +93,7 @@ def rested(page: Page, shown: Locator) -> None:
     while not shown.is_visible():
         assert time.monotonic() < deadline, shown
         page.clock.run_for(5_000)
-        page.wait_for_timeout(20)
+        page.wait_for_timeout(100)
 
 
 def violations(page: Page) -> list[Any]:

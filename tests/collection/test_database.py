@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
@@ -32,6 +31,7 @@ from sluice.storage import listener
 from sluice.storage.listener import DatabaseListener
 from sluice.storage.postgres import engine_at
 from tests.free_ports import port_base
+from tests.loops import run
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -171,9 +171,9 @@ def test_airflow_s_other_driver_checks_the_certificate_too(door: Server, other: 
         finally:
             await engine.dispose()
 
-    assert asyncio.run(version(for_asyncpg(own))) == "TLSv1.3"
+    assert run(version(for_asyncpg(own))) == "TLSv1.3"
     with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
-        asyncio.run(version(for_asyncpg(own.model_copy(update={"root_certificate": str(other)}))))
+        run(version(for_asyncpg(own.model_copy(update={"root_certificate": str(other)}))))
 
 
 def test_an_executor_on_a_machine_without_the_file_brings_the_authority(door: Server) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from sluice.runtime.settings import Settings, make_secret
 from sluice.runtime.throttle import Queue, Throttle
 from sluice.stack import platform_user, secrets
 from sluice.stack.users import Users
+from tests.loops import run
 
 #: tests/runtime/test_passwords.py tests the hashes themselves.
 pytestmark = pytest.mark.usefixtures("quick_passwords")
@@ -192,9 +192,9 @@ def test_a_stream_of_events_ends_with_the_log_in(http: TestClient, settings: Set
     token = token_of(http, "ann", Users(settings).add("ann", "viewer"))
     headers = [(b"authorization", f"Bearer {token}".encode())]
     request = Request({"type": "http", "headers": headers})
-    assert asyncio.run(session_lasts(request))
+    assert run(session_lasts(request))
     http.get("/api/v2/auth/logout", headers=bearer(token))
-    assert not asyncio.run(session_lasts(request))
+    assert not run(session_lasts(request))
 
 
 def test_the_same_role_again_ends_nothing(http: TestClient, settings: Settings) -> None:

@@ -30,7 +30,7 @@ def crew(settings: Settings, machine: EmulatedHost, hold: Path) -> Iterator[Any]
     hold.unlink()
     found.claim()
     with repeated(lambda: list(found.poll()), 0.05):
-        until(lambda: said(settings, DRIVER).get("state") == "running", what="it counts here")
+        until(lambda: said(settings, DRIVER).state == "running", what="it counts here")
         hold.touch()
         yield found
     found.stop()
