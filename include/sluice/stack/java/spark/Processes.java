@@ -9,17 +9,29 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import org.apache.spark.ExceptionFailure;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskFailedReason;
+import org.apache.spark.TaskState;
 import org.apache.spark.executor.ExecutorExitCode;
 import org.apache.spark.rpc.RpcAddress;
 import org.apache.spark.scheduler.ExecutorExited;
 import org.apache.spark.scheduler.TaskSchedulerImpl;
+import org.apache.spark.scheduler.cluster.CoarseGrainedClusterMessages;
 import org.apache.spark.scheduler.cluster.CoarseGrainedSchedulerBackend;
+import org.apache.spark.serializer.SerializerInstance;
 import org.apache.spark.util.SparkExitCode;
 import org.apache.spark.util.Utils;
+import scala.Function1;
+import scala.PartialFunction;
 import scala.jdk.javaapi.CollectionConverters;
+import scala.reflect.ClassTag;
+import scala.runtime.AbstractPartialFunction;
+import scala.runtime.BoxedUnit;
 
 /**
  * Spark's executors, each a process of its own with one task at a time, and begun again when it ends.
@@ -149,7 +161,10 @@ final class Processes extends CoarseGrainedSchedulerBackend {
     return new Watching();
   }
 
-  /** The end of a connection says nothing of its cause: the process's exit code does, a moment later. */
+  /**
+   * The end of a connection says nothing of its cause: the process's exit code does, a moment later. Nor did a task
+   * fail that came to an executor when that was already ending: it is lost with it, and another one computes it.
+   */
   private final class Watching extends DriverEndpoint {
     private Watching() {
       Processes.this.super();
@@ -157,5 +172,40 @@ final class Processes extends CoarseGrainedSchedulerBackend {
 
     @Override
     public void onDisconnected(RpcAddress address) {}
+
+    @Override
+    public PartialFunction<Object, BoxedUnit> receive() {
+      PartialFunction<Object, BoxedUnit> usual = super.receive();
+      return new AbstractPartialFunction<>() {
+        @Override
+        public boolean isDefinedAt(Object message) {
+          return usual.isDefinedAt(message);
+        }
+
+        @Override
+        @SuppressWarnings("unchecked")
+        public <A extends Object, B> B applyOrElse(A message, Function1<A, B> otherwise) {
+          if (message instanceof CoarseGrainedClusterMessages.StatusUpdate update && cameTooLate(update)) {
+            return (B) BoxedUnit.UNIT;
+          }
+          return ((PartialFunction<A, B>) (PartialFunction<?, ?>) usual).applyOrElse(message, otherwise);
+        }
+      };
+    }
+  }
+
+  private static boolean cameTooLate(CoarseGrainedClusterMessages.StatusUpdate update) {
+    if (!TaskState.FAILED().equals(update.state())) {
+      return false;
+    }
+    SerializerInstance serializer = SparkEnv.get().closureSerializer().newInstance();
+    TaskFailedReason reason;
+    try {
+      reason = serializer.deserialize(update.data().value().duplicate(), ClassTag.apply(TaskFailedReason.class));
+    } catch (RuntimeException | LinkageError unreadable) {
+      return false;  // Spark says so itself
+    }
+    return reason instanceof ExceptionFailure failure
+        && failure.className().equals(RejectedExecutionException.class.getName());
   }
 }
