@@ -10,6 +10,7 @@ anything failed.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -86,7 +87,9 @@ def parts(*, long: bool) -> Parts:
 
 
 def main(arguments: Sequence[str]) -> int:
-    chosen = parts(long=LONG in arguments)
+    parser = argparse.ArgumentParser(prog="python -m tests", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("which", nargs="?", choices=[LONG], help="the tests with this mark; else all others")
+    chosen = parts(long=parser.parse_args(arguments).which == LONG)
     end_on_sigterm()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes import the same modules
     settings = instance_settings()
