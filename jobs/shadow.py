@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 
-from sluice.collection import enrolment
 from sluice.collection.errors import AgentError
-from sluice.elsewhere.far import FarJob
-from sluice.elsewhere.shadow import Shadow, stopped_by_signal
 from sluice.runtime.settings import get_settings
+from sluice_hosts.jobs.far import FarJob
+from sluice_hosts.jobs.shadow import Shadow, stopped_by_signal
+from sluice_hosts.trust import enrolment
 
 
 def main() -> int:

@@ -21,7 +21,6 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from sluice.elsewhere import job_state
 from sluice.metrics import load_team
 from sluice.runtime import garbage
 from sluice.runtime.settings import get_settings, newest
@@ -31,6 +30,7 @@ from sluice.spark.session import session
 from sluice.speed.driver import run
 from sluice.speed.own_topics import Named, OwnTopics
 from sluice.speed.progress import SpeedProgress
+from sluice.stack.job_hosting import job_hosting
 from sluice.stack.jobs import SPEED_LAYER, drivers
 from sluice.stack.progress import DriverState, progress_file
 from sluice.storage.commits import FencedOut
@@ -70,7 +70,7 @@ def main() -> int:
         settings,
         given.member,
         lambda: drivers(newest(settings)),
-        lambda: given.progress is not None or job_state.known(settings, given.member),
+        lambda: given.progress is not None or job_hosting().known_elsewhere(settings, given.member),
     )
     spark = OnDemand(partial(session, settings, "sluice speed layer", config=CONFIG))
     if given.progress is not None or progress.waits:

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from sluice.runtime.settings import Settings
-from sluice_airflow import logins
+from sluice_airflow import SEVERAL_HOSTS, logins
 from sluice_airflow.connections import asettings, settings
 
 POLL_SECONDS = 2.0
@@ -79,12 +79,17 @@ class AgentsTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         watch = AgentWatch(await asettings())
-        connections = asyncio.create_task(logins.watch(watch.settings, self.log.warning))
+        connections = asyncio.create_task(self._connections(watch.settings))
         try:
             async for event in self._watch(watch):
                 yield event
         finally:
             connections.cancel()
+
+    async def _connections(self, settings: Settings) -> None:
+        """Take up for ever what the connections of hosts say, if there may be other hosts."""
+        if SEVERAL_HOSTS:
+            await logins.watch(settings, self.log.warning)
 
     async def _watch(self, watch: AgentWatch) -> AsyncIterator[TriggerEvent]:
         fault, retry_at = "", time.monotonic() + RETRY_SECONDS
@@ -161,10 +166,10 @@ def fingerprint(settings: Settings) -> str:
 
     A trigger keeps old code in memory, so it compares files, not renderings.
     """
-    from sluice.collection import enrolment, hosts, inventory, placed
+    from sluice.collection import inventory
+    from sluice.collection.hosting import hosting
 
-    known = [inventory.path_of(settings), hosts.path_of(settings), placed.path_of(settings)]
-    paths = [*known, *enrolment.files(settings)]
+    paths = [inventory.path_of(settings), *hosting().files(settings)]
     return hashlib.sha256(b"\0".join(p.read_bytes() if p.exists() else b"" for p in paths)).hexdigest()
 
 

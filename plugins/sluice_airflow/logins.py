@@ -43,7 +43,8 @@ async def take_up(settings: Settings) -> list[str]:
 
 def _connections(settings: Settings) -> dict[str, str]:
     """The ids of connections, by enrolled host."""
-    from sluice.collection import enrolment, hosts
+    from sluice_hosts import hosts
+    from sluice_hosts.trust import enrolment
 
     return {
         name: host.connection
@@ -62,9 +63,8 @@ async def _fields(name: str) -> dict[str, Any] | None:
 
 
 def _take_up(settings: Settings, found: Mapping[str, dict[str, Any] | None]) -> list[str]:
-    from sluice.collection import enrolment, login
-    from sluice.collection.errors import AgentError
-    from sluice.collection.ssh import HostUnreachable
+    from sluice.collection.errors import AgentError, HostUnreachable
+    from sluice_hosts.trust import enrolment, login
 
     lines, wrong = [], {}
     for name, fields in found.items():

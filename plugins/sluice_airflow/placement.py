@@ -52,8 +52,8 @@ class PlacementTrigger(BaseTrigger):
 
 def _watch(settings: Settings) -> Any:
     from sluice.storage.postgres import engine
-    from sluice.units.catalogue import KINDS
-    from sluice.units.watch import UnitWatch
+    from sluice_hosts.units.catalogue import KINDS
+    from sluice_hosts.units.watch import UnitWatch
 
     return UnitWatch(settings, engine(settings), KINDS)
 

@@ -18,16 +18,11 @@ from airflow.sdk.exceptions import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from sluice.archive.scaling import Follows
-from sluice.collection.hosts import LOCAL, HostsError
-from sluice.collection.placed import PlacedError
-from sluice.elsewhere import job_state, places
-from sluice.elsewhere.job_state import JobState
-from sluice.elsewhere.succession import overlap
-from sluice.runtime import detached, successor
 from sluice.runtime.crew import Crew
 from sluice.runtime.settings import Settings, get_settings, newest
 from sluice.runtime.supervision import CrashLoop, Superseded, Supervisor
 from sluice.stack import jobs
+from sluice.stack.job_hosting import job_hosting
 from sluice_airflow.connections import aenvironment, environment
 
 POLL_SECONDS = 1.0
@@ -99,12 +94,8 @@ class JobTrigger(BaseTrigger):
 
     async def _sweep(self) -> None:
         """Stop what other hosts still run of any job although it moved away."""
-        if self.job not in places.JOBS:
-            return
-        from sluice.elsewhere import leftovers  # slow to import, so not where DAGs are parsed
-
         try:
-            await asyncio.to_thread(leftovers.stop, get_settings(), self.log.warning)
+            await asyncio.to_thread(job_hosting().stop_leftovers, get_settings(), self.log.warning)
         except Exception as error:  # a faulty list of hosts is no reason to stop watching
             self.log.debug("cannot look for jobs that were left elsewhere: %s", error)
 
@@ -124,7 +115,7 @@ class JobTrigger(BaseTrigger):
     async def _alert(self, watch: Supervisor | Crew, status: str) -> None:
         """Update the open alerts; a database that is away is no reason to stop watching."""
         alerts = {f"topic {name}": said for name, said in jobs.failing(get_settings(), self.job).items()}
-        alerts |= _elsewhere(self.job)
+        alerts |= job_hosting().alerts(get_settings(), self.job)
         if count := watch.restarted_lately:
             alerts["restarted"] = f"{self.job} was restarted {count} times lately"
         if count := watch.successor_died_lately:
@@ -164,13 +155,13 @@ def supervisor(
     def make(member: str) -> Supervisor:
         return Supervisor(
             member,
-            functools.partial(_command, settings, member, arguments),
+            functools.partial(job_hosting().command, settings, member, arguments),
             owner,
             environment=environment,
             position=functools.partial(jobs.position, settings, member),
             lag=functools.partial(jobs.lag, settings, member),
             stuck_after=stuck_after,
-            overlap=overlap(settings, member),
+            overlap=job_hosting().overlap(settings, member),
         )
 
     wanted = _WANTED.get(job)
@@ -187,32 +178,6 @@ _WANTED: dict[str, Callable[[Settings], Callable[[float, int], int]]] = {
     "archiver": Follows,
     jobs.SPEED_LAYER: _drivers,
 }
-
-
-#: What an alert says of a member elsewhere, by what its shadow knows.
-_WRONG = {JobState.UNKNOWN: "may run or not", JobState.STOPPED: "does not run"}
-
-
-def _elsewhere(job: str) -> dict[str, str]:
-    """An alert for each member, and each successor, whose host does not answer, or has another release."""
-    settings, found = get_settings(), {}
-    members = places.members(settings) if job in places.JOBS else []
-    mine = [member for member in members if places.job_of(member)[0] == job]
-    for name in (*mine, *map(successor.name_of, mine)):
-        record = detached.read(name, settings.home / "run")
-        said = job_state.read(settings, name, record.pid) if record else None
-        if said and said.state in _WRONG:
-            found[f"{name}: {said.state}"] = f"{name} {_WRONG[said.state]}: {said.why}"
-    return found
-
-
-def _command(settings: Settings, member: str, arguments: list[str]) -> list[str]:
-    """What is to run here for the member. While a file cannot be read, it stays where it is."""
-    try:
-        host = places.belongs_on(settings, member)
-    except (HostsError, PlacedError):
-        host = places.runs_on(settings, member) or LOCAL
-    return places.command(settings, member, host, arguments)
 
 
 class SupervisedJob(BaseOperator):

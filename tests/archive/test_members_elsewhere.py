@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from sluice.collection import placed
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.collection.hosts import LOCAL
-from sluice.elsewhere import moving, places
+from sluice.collection.agent import LOCAL
 from sluice.monitoring.lag.cost import costs
 from sluice.runtime.settings import Settings
 from sluice.runtime.supervision import Supervisor
 from sluice.stack.environment import environment
 from sluice.storage.postgres import engine
 from sluice.storage.rebalances import KEPT, last
+from sluice_hosts import placed
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.jobs import moving, places
 from tests.archive.archive_trial import Trial, ends, trial_of
 from tests.collection.one_host import with_jobs
 from tests.repeated import repeated

@@ -14,7 +14,8 @@ import psutil
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.partitioner.default import murmur2
 
-from sluice.collection import deploy, lifecycle
+from sluice.collection import deploy
+from sluice.collection.hosting import machine_of
 from sluice.runtime.settings import Settings
 from tests.bench import stack, workload
 from tests.bench.outcome import Bar, Cell, Outcome, Table
@@ -117,10 +118,11 @@ def cpu(settings: Settings) -> dict[str, float]:
     """The CPU seconds of each tier's agent so far."""
     found = {}
     for tier, name in NAMES.items():
-        record = lifecycle.record(settings, deploy.agent(settings, name))
-        if record is None:
+        agent = deploy.agent(settings, name)
+        pid = machine_of(settings, agent).status(agent).pid
+        if not pid:
             raise RuntimeError(f"{name} does not run")
-        times = psutil.Process(record.pid).cpu_times()
+        times = psutil.Process(pid).cpu_times()
         found[tier] = times.user + times.system
     return found
 

@@ -12,14 +12,12 @@ import sqlalchemy as sa
 from sluice.cli.demo.counting import grouping_reports, progress
 from sluice.cli.demo.dashboard import CHARTS, make_dashboard
 from sluice.cli.demo.entry import alone, usable
-from sluice.cli.demo.hosts import COLLECTORS, FRONT_ENDS, MOVED, layout, running
 from sluice.cli.demo.nights import Nights, compute
 from sluice.cli.demo.problems import DemoError, NoLog
 from sluice.cli.demo.steps import apply_tasks
 from sluice.cli.main import main
 from sluice.cli.phases import Phases
-from sluice.collection import enrolment, hosts, inventory
-from sluice.collection.emulated import power
+from sluice.collection import inventory
 from sluice.quality.hops import Hops
 from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.speed.progress import SpeedProgress
@@ -33,6 +31,10 @@ from sluice.storage.dashboards import Dashboards
 from sluice.storage.days import Days, published_now
 from sluice.tasks import parse_tasks
 from sluice.tasks.store import TaskStore
+from sluice_hosts import hosts
+from sluice_hosts.commands.demo_hosts import COLLECTORS, FRONT_ENDS, MOVED, layout, running
+from sluice_hosts.emulated import power
+from sluice_hosts.trust import enrolment
 from tests.cli.test_grouping import ROUTED
 from tests.tasks.database import sqlite
 

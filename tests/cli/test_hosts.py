@@ -9,17 +9,19 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from sluice.cli import far, hosts, stack
+from sluice.cli import far, stack
 from sluice.cli import instance as instance_of_cli
 from sluice.cli.errors import USAGE, Explained, explain
-from sluice.collection import deploy, forgetting, health
-from sluice.collection.hosts import FILE
-from sluice.collection.render import Agent
+from sluice.collection import health
+from sluice.collection.agent import Agent
 from sluice.runtime import settings as of_settings
 from sluice.runtime.settings import Settings
 from sluice.stack import status
 from sluice.stack.status import DaemonState, StatusLine
 from sluice.storage import postgres
+from sluice_hosts.agents import forgetting
+from sluice_hosts.commands import hosts
+from sluice_hosts.hosts import FILE
 from tests.collection.one_host import connected, connection, private_key, public
 
 AGENT = Agent("far1", "edge", "t", "file", 10_000, 29_300, runs_on="h1")
@@ -36,7 +38,7 @@ def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 def test_forget_says_what_is_lost_and_asks(instance: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     forgotten: list[str] = []
     monkeypatch.setattr(forgetting, "forgettable", lambda *_: [AGENT])
-    monkeypatch.setattr(deploy, "forget", lambda _, name: forgotten.append(name))
+    monkeypatch.setattr(forgetting, "forget", lambda _, name: forgotten.append(name))
     cleared: list[str] = []
     monkeypatch.setattr(postgres, "engine", lambda _: None)
     monkeypatch.setattr(health, "report", lambda _, those: cleared.extend(each.agent for each in those))

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from sluice.cli.errors import USAGE, explain
 from sluice.cli.main import app
-from sluice.collection import placed
 from sluice.runtime import detached
 from sluice.runtime.settings import get_settings
+from sluice_hosts import placed
 
 
 @pytest.fixture

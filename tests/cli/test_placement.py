@@ -7,11 +7,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from sluice.cli import placement
 from sluice.runtime import settings as of_settings
 from sluice.storage import postgres
-from sluice.units import catalogue, measure
-from sluice.units.carrying import MoveFailed
+from sluice_hosts.commands import placement
+from sluice_hosts.units import catalogue, measure
+from sluice_hosts.units.carrying import MoveFailed
 from tests.units.double import DictionaryUnits, Instance, made
 
 

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sluice.collection import bundle, deploy, enrolment, hosts, ssh
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.collection.render import Agent
+from sluice.collection import deploy
+from sluice.collection.agent import Agent
 from sluice.runtime.settings import Settings
+from sluice_hosts import hosts
+from sluice_hosts.agents import bundle
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.links import ssh
+from sluice_hosts.trust import enrolment
 from tests.collection.follower import Follower, compile_drivers
 from tests.collection.laid_down import lay_down
 from tests.collection.one_host import emulated

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sluice.collection import deploy_plan
-from sluice.collection.render import folder
+from sluice.collection.agent import folder
 from sluice.runtime.settings import Settings
 
 

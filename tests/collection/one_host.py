@@ -11,10 +11,11 @@ from typing import Any
 
 import asyncssh
 
-from sluice.collection import enrolment, hosts
-from sluice.collection.emulated.host import EmulatedHost
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
+from sluice_hosts import hosts
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.trust import enrolment
 from tests.collection.openssh import SSHD, OpenSshHost
 
 #: Linux's numbers (prctl.h, capability.h).

@@ -16,9 +16,9 @@ from pathlib import Path
 import asyncssh
 import psutil
 
-from sluice.collection.emulated import power
-from sluice.collection.emulated.host import STOP_SECONDS, EmulatedHost
-from sluice.collection.emulated.server import HOST_KEY
+from sluice_hosts.emulated import power
+from sluice_hosts.emulated.host import STOP_SECONDS, EmulatedHost
+from sluice_hosts.emulated.server import HOST_KEY
 from tests.free_ports import free_ports
 from tests.waiting import until
 

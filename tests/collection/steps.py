@@ -13,8 +13,11 @@ from typing import Any, Literal
 
 import pytest
 
-from sluice.collection import lifecycle, metrics, moving, placed, records, relocation, remnants, remote
+from sluice.collection import lifecycle, metrics, records
 from sluice.collection.errors import AgentError
+from sluice_hosts import placed
+from sluice_hosts.agents import moving, relocation, remnants
+from sluice_hosts.agents.ssh_machine import SshMachine
 from tests.waiting import until
 
 Side = Literal["old", "new"]
@@ -34,7 +37,7 @@ class Step:
     """A moment of a move: just before or just after a call of a function of the product."""
 
     name: str
-    module: ModuleType
+    module: ModuleType | type
     function: str
     after: bool
     #: The hosts that have a process of the collector then.
@@ -63,7 +66,7 @@ STEPS = (
     Step("copied", relocation, "prepare", after=True, runs=("old",)),
     Step("wanted", placed, "write", after=True, runs=("old",)),
     Step("begun", remnants, "add", after=True, runs=("old",)),
-    Step("started", remote, "start", after=True, runs=("old", "new")),
+    Step("started", SshMachine, "start", after=True, runs=("old", "new")),
     Step("ready", lifecycle, "await_ready", after=True, runs=("old", "new")),
     # The record names the new host, and is not complete.
     Step("torn", records, "write", after=False, runs=("old", "new")),
@@ -71,7 +74,7 @@ STEPS = (
     Step("told", moving, "_tell_edges", after=True, runs=("old", "new")),
     Step("held", metrics, "drain", after=False, runs=("old", "new")),
     Step("drained", metrics, "drain", after=True, runs=("old", "new")),
-    Step("stopped", remote, "stop", after=True, runs=("new",)),
+    Step("stopped", SshMachine, "stop", after=True, runs=("new",)),
 )
 
 

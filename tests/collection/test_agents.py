@@ -17,9 +17,11 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from sluice.collection import deploy, health, lifecycle, position
+from sluice.collection.agent import Agent, folder
+from sluice.collection.hosting import machine_of
 from sluice.collection.inventory import load
 from sluice.collection.pattern import Pattern
-from sluice.collection.render import SINK_BATCH, Agent, folder
+from sluice.collection.render import SINK_BATCH
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
@@ -66,15 +68,14 @@ class Collected:
             out.write(data)
 
     def kill(self, name: str) -> None:
-        record = lifecycle.record(self.settings, deploy.agent(self.settings, name))
-        assert record is not None
-        os.kill(record.pid, signal.SIGKILL)
+        agent = deploy.agent(self.settings, name)
+        os.kill(machine_of(self.settings, agent).status(agent).pid, signal.SIGKILL)
         while lifecycle.alive(self.settings, deploy.agent(self.settings, name)):
             time.sleep(0.05)
 
     def pids(self) -> dict[str, int]:
-        records = {a.name: lifecycle.record(self.settings, a) for a in deploy.agents(self.settings)}
-        return {name: record.pid for name, record in records.items() if record}
+        found = {a.name: machine_of(self.settings, a).status(a) for a in deploy.agents(self.settings)}
+        return {name: status.pid for name, status in found.items() if status.pid}
 
     def await_lines(self, agent: Agent) -> None:
         """Wait until its channel holds something."""

@@ -11,13 +11,15 @@ from typing import Any
 import asyncssh
 import pytest
 
-from sluice.collection import enrolment, hosts, ssh
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.collection.enrolment import EnrolError
-from sluice.collection.hosts import Host
-from sluice.collection.login import SshLogin, of_connection
 from sluice.runtime.settings import Settings
-from sluice.units import answering
+from sluice_hosts import hosts
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.hosts import Host
+from sluice_hosts.links import ssh
+from sluice_hosts.trust import enrolment
+from sluice_hosts.trust.enrolment import EnrolError
+from sluice_hosts.trust.login import SshLogin, of_connection
+from sluice_hosts.units import answering
 from tests.collection.one_host import connected, connection, private_key, public
 
 pytestmark = pytest.mark.slow

@@ -19,8 +19,6 @@ import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from sluice.collection import database
-from sluice.collection.enrolment import folder
 from sluice.runtime.authority import certificate as authority_of
 from sluice.runtime.settings import Settings, make_secret
 from sluice.speed.state_pass import Connections
@@ -30,6 +28,8 @@ from sluice.stack.entry import check
 from sluice.storage import listener
 from sluice.storage.listener import DatabaseListener
 from sluice.storage.postgres import engine_at
+from sluice_hosts.trust import database
+from sluice_hosts.trust.enrolment import folder
 from tests.free_ports import port_base
 from tests.loops import run
 from tests.waiting import until

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from sluice.collection.agent import folder
 from sluice.collection.deploy_plan import AgentChange, deployed, describe, plan
 from sluice.collection.inventory import InventoryError
-from sluice.collection.render import folder
 from sluice.runtime.settings import Settings
 from tests.collection.conftest import INVENTORY, Write
 

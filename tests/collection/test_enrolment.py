@@ -12,12 +12,14 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from sluice.collection import certificates, enrolment, hosts, ssh
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.collection.enrolment import EnrolError
-from sluice.collection.hosts import Host
 from sluice.runtime import authority
 from sluice.runtime.settings import Settings
+from sluice_hosts import hosts
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.hosts import Host
+from sluice_hosts.links import ssh
+from sluice_hosts.trust import certificates, enrolment
+from sluice_hosts.trust.enrolment import EnrolError
 from tests.collection.one_host import emulated
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from sluice.cli import exposure as at_the_terminal
-from sluice.collection import exposure, hosts
 from sluice.runtime.settings import Settings
+from sluice_hosts import hosts
+from sluice_hosts.trust import exposure
 
 OTHERS = """
 - {name: local, address: 10.0.0.1}

@@ -7,9 +7,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from sluice.collection import metrics
+from sluice.collection.agent import Agent
 from sluice.collection.health import check, judge
 from sluice.collection.metrics import AgentCounters, MetricsUnreachable
-from sluice.collection.render import Agent
 from sluice.runtime.settings import Settings
 
 EDGE = Agent("web1", "edge", "t", "memory", 10_000, 29_300)

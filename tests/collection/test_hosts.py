@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.collection import hosts, placed
-from sluice.collection.hosts import HostsError
-from sluice.collection.inventory import InventoryError, load, speaks_tls
+from sluice.collection.hosting import hosting
+from sluice.collection.inventory import InventoryError, load
 from sluice.runtime.settings import Settings
+from sluice_hosts import hosts, placed
+from sluice_hosts.hosts import HostsError
 from tests.collection.conftest import INVENTORY, Write
 
 TWO = """\
@@ -169,9 +170,9 @@ def test_where_a_collector_is_placed_is_checked_like_a_host_that_is_named(
     written(settings, TWO)
     found = load(settings)
     assert [found.host_of(each) for each in found.collectors] == ["local", "local"]
-    assert not speaks_tls(found, settings)
+    assert not hosting().speaks_tls(found, settings)
     with pytest.raises(InventoryError, match=r"placement.yaml: collector:collector2 = 'h1': the host has no"):
-        load(settings, placement={"collector:collector2": "h1"})
+        load(settings, placed={"collector2": "h1"})
     placed.path_of(settings).write_text("[")
     with pytest.raises(InventoryError, match=r"placement.yaml: not YAML"):
         load(settings)

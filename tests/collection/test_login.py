@@ -9,9 +9,9 @@ from typing import Any
 import asyncssh
 import pytest
 
-from sluice.collection.hosts import Host
-from sluice.collection.login import LoginError, SshLogin, algorithms, of_connection
 from sluice.runtime.settings import Settings
+from sluice_hosts.hosts import Host
+from sluice_hosts.trust.login import LoginError, SshLogin, algorithms, of_connection
 
 HOST = Host(name="h1", address="127.0.1.1", connection="ssh_h1")
 KEY = asyncssh.generate_private_key("ssh-ed25519", comment="somebody")

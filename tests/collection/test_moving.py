@@ -18,33 +18,23 @@ from pathlib import Path
 import pytest
 
 from sluice.cli import far as shown
-from sluice.collection import (
-    addresses,
-    broker,
-    deploy,
-    deploy_plan,
-    forgetting,
-    health,
-    hosts,
-    in_kafka,
-    lifecycle,
-    moving,
-    placed,
-    relocation,
-    remnants,
-    remote,
-    ssh,
-)
-from sluice.collection.emulated import fleet
-from sluice.collection.emulated.host import EmulatedHost
+from sluice.collection import deploy, deploy_plan, health, ingest_topics, lifecycle
+from sluice.collection.agent import LOCAL
 from sluice.collection.errors import AgentError
-from sluice.collection.forgetting import StillNeeded
+from sluice.collection.hosting import machine_of
 from sluice.collection.inventory import InventoryError
-from sluice.collection.moving import MoveError
 from sluice.collection.records import DeployError
-from sluice.collection.render import place
 from sluice.runtime.settings import ROOT, Settings
 from sluice.stack.status import DaemonState
+from sluice_hosts import placed
+from sluice_hosts.agents import addresses, forgetting, granting, moving, relocation, remnants
+from sluice_hosts.agents.forgetting import StillNeeded
+from sluice_hosts.agents.moving import MoveError
+from sluice_hosts.agents.ssh_machine import SshMachine
+from sluice_hosts.emulated import fleet
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.links import ssh
+from sluice_hosts.trust import broker
 from tests.collection import conftest
 from tests.collection.steps import STEPS, Crash, Side, Step, chosen, crash, struck
 from tests.free_ports import free_ports
@@ -78,8 +68,8 @@ Hosts = dict[str, EmulatedHost]
 def two(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
     """Two hosts that may have collectors: collector1 runs on h1, and an edge on h2."""
     conftest.quick_hosts(tmp_path, monkeypatch)
-    monkeypatch.setattr(in_kafka, "grant_rights", granted)
-    monkeypatch.setattr(in_kafka, "make_topics", lambda *_: None)
+    monkeypatch.setattr(granting, "grant_rights", granted)
+    monkeypatch.setattr(ingest_topics, "make_topics", lambda *_: None)
     made = fleet.build(tmp_path, ROLES)
     try:
         for host in made.values():
@@ -124,7 +114,7 @@ def running(made: Hosts, settings: Settings, agent: str = "collector1") -> dict[
     """The process of the agent on each host that has one."""
     found = {}
     for name, host in made.items():
-        mark = str(place(settings, agent, name).folder.parent)
+        mark = str(SshMachine(settings, name).files(agent).folder.parent)
         for process in host.processes("python"):
             if any(mark in part for part in command_line(process)):
                 assert name not in found, "two processes of one collector on one host"
@@ -133,7 +123,7 @@ def running(made: Hosts, settings: Settings, agent: str = "collector1") -> dict[
 
 
 def state(settings: Settings, host: str, agent: str = "collector1") -> Path:
-    return Path(place(settings, agent, host).folder)
+    return Path(SshMachine(settings, host).files(agent).folder)
 
 
 def told(settings: Settings) -> str:
@@ -259,7 +249,7 @@ def test_one_that_dies_while_it_drains_is_started_again_and_drained(
     with monkeypatch.context() as killed:
         held.reach(killed, lambda: os.kill(running(two, settings)["h1"], signal.SIGKILL))
         moving.move(settings, "collector1", "h2", said.append)
-    assert "collector1 ended on h1 while its channel drained" in said[-1]
+    assert "collector1 on h1 ended while its channel drained" in said[-1]
     until(lambda: deploy.ensure(settings) or not remnants.known(settings))
     assert (state(settings, "h1") / "clean").exists()
     assert running(two, settings).keys() == {"h2"}
@@ -291,7 +281,7 @@ def test_a_deployment_knows_what_moved_while_it_waited(
     def meanwhile(*_: object) -> None:
         placed.write(settings, {placed.unit("collector1"): "h1"})  # it could not run on h2
 
-    monkeypatch.setattr(in_kafka, "make_topics", meanwhile)
+    monkeypatch.setattr(ingest_topics, "make_topics", meanwhile)
     assert deploy.apply(settings) == []
     assert running(two, settings).keys() == {"h1"}
 
@@ -304,7 +294,7 @@ def test_edges_go_before_the_collectors_that_take_their_lines(
     said: list[str] = []
     deploy.apply(settings, said.append)
     assert [line.partition(":")[0] for line in said if "stopped" in line] == ["far1", "collector1"]
-    assert {agent.runs_on for agent in deploy.agents(settings)} == {hosts.LOCAL}
+    assert {agent.runs_on for agent in deploy.agents(settings)} == {LOCAL}
     assert not running(two, settings)
 
 
@@ -355,7 +345,7 @@ def test_a_host_that_is_gone_is_forgotten_with_what_was_left_there(settings: Set
     two["h1"].switch_off()
     moving.move(settings, "collector1", "h2")
     assert [agent.name for agent in forgetting.forgettable(settings, "h1")] == ["collector1"]
-    deploy.forget(settings, "h1")
+    forgetting.forget(settings, "h1")
     assert not remnants.known(settings)
     assert deploy.agent(settings, "collector1").runs_on == "h2"
 
@@ -403,4 +393,5 @@ def test_a_collector_has_its_user_and_no_key_of_identities(settings: Settings, t
     for host in two.values():
         assert not any(secret in part for each in host.processes() for part in command_line(each))
     assert "identity.key" in {p.name for p in (state(settings, "h2", "far1").parent / "current").iterdir()}
-    assert remote.status(settings, deploy.agent(settings, "collector1")).state == "alive"
+    agent = deploy.agent(settings, "collector1")
+    assert machine_of(settings, agent).status(agent).state == "alive"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.collection import placed
-from sluice.collection.placed import PlacedError
 from sluice.runtime.settings import Settings
+from sluice_hosts import placed
+from sluice_hosts.placed import PlacedError
 
 
 def test_what_is_written_is_read(settings: Settings) -> None:

@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sluice.cli import hosts as command
-from sluice.collection import enrolment, hosts, readable, remote
-from sluice.collection.emulated.host import EmulatedHost
+from sluice.collection import lifecycle
+from sluice.collection.agent import Agent
+from sluice.collection.hosting import machine_of
 from sluice.collection.pattern import Pattern
-from sluice.collection.render import Agent
-from sluice.collection.ssh import RemoteFailed, SshLink
 from sluice.runtime import settings as of_settings
 from sluice.runtime.settings import Settings
+from sluice_hosts import hosts
+from sluice_hosts.commands import hosts as command
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.links import readable
+from sluice_hosts.links.ssh import RemoteFailed, SshLink
+from sluice_hosts.trust import enrolment
 from tests.collection.one_host import switch_on_without_roots_rights
 
 pytestmark = pytest.mark.slow
@@ -64,8 +68,8 @@ def test_a_file_that_can_be_listed_and_not_read_is_named_with_the_remedy(
     with pytest.raises(RemoteFailed, match=said):
         check(settings, logs)
     with pytest.raises(RemoteFailed, match=said):  # it would follow the other files, and these never
-        remote.start(settings, far, 0.0, print)
-    assert remote.status(settings, far).state == "stopped"
+        lifecycle.start(settings, far, print, drain_seconds=0)
+    assert machine_of(settings, far).status(far).state == "stopped"
 
 
 def test_a_folder_that_cannot_be_listed_or_is_not_there_is_named(settings: Settings, logs: Path) -> None:

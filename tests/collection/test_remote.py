@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from sluice.collection import deploy_plan, enrolment, health, hosts, remote, ssh
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.collection.render import Agent, folder
+from sluice.collection import deploy_plan, health, lifecycle
+from sluice.collection.agent import Agent, folder
+from sluice.collection.hosting import machine_of
 from sluice.quality.file_accounts import NOTHING, account, front_end_files
 from sluice.runtime.settings import Settings
+from sluice_hosts import hosts
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.links import ssh
+from sluice_hosts.trust import enrolment
 from tests.processes import command_line
 from tests.waiting import until
 
@@ -32,23 +36,23 @@ def there(settings: Settings) -> Path:
 def remote_pid(settings: Settings, far: Agent) -> int:
     """The agent's pid as its host says; 0 while the host does not answer."""
     try:
-        return remote.status(settings, far).pid
+        return machine_of(settings, far).status(far).pid
     except ssh.HostUnreachable:
         return 0
 
 
 def start(settings: Settings, far: Agent) -> None:
-    remote.start(settings, far, 0.0, print)
+    lifecycle.start(settings, far, print, drain_seconds=0)
 
 
 def test_it_is_started_once_and_adopted_afterwards(
     settings: Settings, machine: EmulatedHost, far: Agent
 ) -> None:
-    assert remote.status(settings, far).state == "stopped"
+    assert machine_of(settings, far).status(far).state == "stopped"
     start(settings, far)
-    pid = remote.status(settings, far).pid
+    pid = machine_of(settings, far).status(far).pid
     start(settings, far)
-    assert remote.settled(settings, far)
+    assert lifecycle.settled(settings, far)
     assert [each.pid for each in machine.processes(PROGRAM)] == [pid]
     (process,) = machine.processes(PROGRAM)
     process.kill()
@@ -56,14 +60,14 @@ def test_it_is_started_once_and_adopted_afterwards(
     assert health.check(settings, far).alerts.keys() == {"far1: dead"}
     start(settings, far)
     assert len(machine.processes(PROGRAM)) == 1
-    remote.stop(settings, far, 0.0, print)
-    assert remote.status(settings, far).state == "stopped"
+    lifecycle.stop(settings, far, print, drain_seconds=0)
+    assert machine_of(settings, far).status(far).state == "stopped"
     assert machine.processes(PROGRAM) == []
 
 
 def test_two_starts_at_once_make_one_process(settings: Settings, machine: EmulatedHost, far: Agent) -> None:
     start(settings, far)
-    remote.stop(settings, far, 0.0, print)
+    lifecycle.stop(settings, far, print, drain_seconds=0)
     keeper = there(settings) / "agents" / "far1" / "current" / "keeper"
     environment = {"PATH": "/usr/bin:/bin", "EMULATED_HOST": str(machine.home)}
     starts = [subprocess.Popen(["sh", str(keeper), "start"], env=environment) for _ in range(8)]
@@ -98,7 +102,7 @@ def test_a_host_that_is_cut_off_is_unknown_and_nothing_is_started_twice(
         with monkeypatch.context() as impatient:
             impatient.setattr(ssh, "CONNECT_SECONDS", 1.0)
             with pytest.raises(ssh.HostUnreachable):
-                remote.settled(settings, far)
+                lifecycle.settled(settings, far)
             assert health.check(settings, far).state == "unknown"
     finally:
         machine.reconnect()
@@ -114,9 +118,9 @@ def test_a_new_version_replaces_the_old_one_and_only_two_are_kept(
     for change in ("# one\n", "# two\n", "# three\n"):
         with (folder(settings, "far1") / "agent.properties").open("a") as out:
             out.write(change)
-        assert not remote.settled(settings, far)
+        assert not lifecycle.settled(settings, far)
         start(settings, far)
-        assert remote.settled(settings, far)
+        assert lifecycle.settled(settings, far)
     current = (versions.parent / "current").resolve()
     assert (current / "agent.properties").read_text().endswith("# three\n")
     assert [each.name for each in versions.iterdir()] == [current.name]
@@ -147,17 +151,17 @@ def test_a_copy_that_was_damaged_on_the_way_is_not_used(
     monkeypatch.setattr(ssh.SshLink, "copy", damaged)
     with pytest.raises(ssh.RemoteFailed):
         start(settings, far)
-    assert remote.status(settings, far).state == "stopped"
+    assert machine_of(settings, far).status(far).state == "stopped"
     monkeypatch.undo()
 
 
 def test_its_files_are_read_where_they_are(settings: Settings, machine: EmulatedHost, far: Agent) -> None:
-    assert remote.all_read(settings, far)
+    assert machine_of(settings, far).all_read(far)
     path = machine.home / "log" / "access.2026-01-02.log"
     path.write_bytes(b"a line\n" * 100_000)
     (machine.home / "log" / "other.txt").touch()
-    assert not remote.all_read(settings, far)
-    (file,) = remote.log_files(settings, far).values()
+    assert not machine_of(settings, far).all_read(far)
+    (file,) = machine_of(settings, far).log_files(far.name, far.patterns(settings.home)).values()
     with file.open("rb") as opened:
         assert opened.read() == path.read_bytes()
     audited = dict(front_end_files(settings, "h5_logs"))

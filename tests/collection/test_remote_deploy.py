@@ -10,21 +10,16 @@ import stat
 
 import pytest
 
-from sluice.collection import (
-    certificates,
-    deploy,
-    deploy_plan,
-    enrolment,
-    forgetting,
-    hosts,
-    in_kafka,
-    remote,
-)
+from sluice.collection import deploy, deploy_plan, ingest_topics, lifecycle
+from sluice.collection.agent import Agent, folder
 from sluice.collection.deploy import DeployError
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.collection.forgetting import StillNeeded
-from sluice.collection.render import Agent, folder, render
+from sluice.collection.render import render
 from sluice.runtime.settings import Settings
+from sluice_hosts import hosts
+from sluice_hosts.agents import forgetting
+from sluice_hosts.agents.forgetting import StillNeeded
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.trust import certificates, enrolment
 from tests.collection.conftest import INVENTORY
 
 pytestmark = pytest.mark.slow
@@ -36,7 +31,7 @@ FAR2 = '\n  - {host: far2, runs_on: h1, channel: file, files: ["/other/access.%Y
 @pytest.fixture
 def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deploy, "start_all", lambda *_, **__: ([], {}))
-    monkeypatch.setattr(in_kafka, "make_topics", lambda *_: None)
+    monkeypatch.setattr(ingest_topics, "make_topics", lambda *_: None)
 
 
 def write(settings: Settings, more: str) -> None:
@@ -83,7 +78,7 @@ def test_a_dead_host_is_forgotten_and_one_that_answers_is_not(
         forgetting.forgettable(settings, "h1")
     machine.switch_off()
     assert forgetting.forgettable(settings, "h1") == [far]
-    deploy.forget(settings, "h1")
+    forgetting.forget(settings, "h1")
     assert names(settings) == {"web1", "web2", "collector1", "collector2"}
     deploy.apply(settings)
     assert "Tls" not in (folder(settings, "collector1") / "agent.properties").read_text()
@@ -92,11 +87,11 @@ def test_a_dead_host_is_forgotten_and_one_that_answers_is_not(
 def test_a_reset_stops_agents_elsewhere_and_names_those_that_may_run(
     settings: Settings, machine: EmulatedHost, far: Agent
 ) -> None:
-    remote.start(settings, far, 0.0, print)
+    lifecycle.start(settings, far, print, drain_seconds=0)
     said: list[str] = []
     deploy.stop_far(settings, said.append)
     assert machine.processes("sleep") == []
-    assert said == ["far1: stopped; its channel stays on its host's disk"]
+    assert said == ["far1: stopped"]
     machine.switch_off()
     deploy.stop_far(settings, said.append)
     assert re.match(r"far1 is not known to be stopped: host h1 .* does not answer", said[-1])

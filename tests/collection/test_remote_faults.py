@@ -18,12 +18,18 @@ import asyncssh
 import pytest
 
 from sluice.cli import far as shown
-from sluice.collection import copying, deploy, enrolment, health, hosts, lifecycle, remote, ssh, ssh_files
-from sluice.collection.emulated.host import EmulatedHost
+from sluice.collection import deploy, health, lifecycle
+from sluice.collection.agent import Agent
+from sluice.collection.hosting import machine_of
 from sluice.collection.metrics import MetricsUnreachable
-from sluice.collection.render import Agent
 from sluice.collection.starting import start_all
 from sluice.runtime.settings import Settings
+from sluice_hosts import hosts
+from sluice_hosts.agents import ssh_machine
+from sluice_hosts.agents.ssh_machine import SshMachine
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.links import copying, ssh, ssh_files
+from sluice_hosts.trust import enrolment
 from tests.collection.conftest import JAVA
 from tests.waiting import until
 
@@ -51,7 +57,7 @@ def agent_folder(settings: Settings) -> Path:
 
 
 def start(settings: Settings, far: Agent) -> None:
-    remote.start(settings, far, 0.0, print)
+    lifecycle.start(settings, far, print, drain_seconds=0)
 
 
 @pytest.mark.parametrize("answer", ["", "alive", "alive x y z", "odd 1 2 3"])
@@ -62,7 +68,7 @@ def test_an_odd_answer_of_the_keeper_is_that_agents_failure(
     keeper.parent.mkdir(parents=True)
     keeper.write_text(f"echo '{answer}'")
     with pytest.raises(ssh.RemoteFailed, match="the keeper said"):
-        remote.status(settings, far)
+        machine_of(settings, far).status(far)
     assert health.check(settings, far).alerts.keys() == {"far1: unknown"}
     monkeypatch.setattr("sluice.collection.starting.deployed", lambda _: [far])
     assert start_all(settings, print)[1].keys() == {"far1"}
@@ -77,8 +83,7 @@ def test_any_exception_of_one_host_leaves_the_others_alone(
     def broken(*_: object) -> bool:
         raise KeyError("odd")
 
-    monkeypatch.setattr(remote, "settled", broken)
-    monkeypatch.setattr(remote, "status", broken)
+    monkeypatch.setattr(SshMachine, "status", broken)
     monkeypatch.setattr("sluice.collection.starting.deployed", lambda _: [far])
     assert start_all(settings, print) == ([], {"far1": "'odd'"})
     assert health.check_all(settings, [far], {}, {})["far1"].state == "unknown"
@@ -97,7 +102,7 @@ def test_two_movers_copy_to_one_host_one_after_the_other(
         at_once.release()
         return copied
 
-    monkeypatch.setattr(remote, "copied", alone)
+    monkeypatch.setattr(ssh_machine, "copied", alone)
     with ThreadPoolExecutor(4) as pool:
         for each in [pool.submit(start, settings, far) for _ in range(4)]:
             each.result()
@@ -130,12 +135,12 @@ def test_who_else_listens_at_the_agents_port_is_not_believed(
     deadline = time.monotonic() + SECONDS
     while True:
         try:
-            assert remote.counters(settings, far).channel == {"ChannelSize": 7.0}
+            assert lifecycle.counters(settings, far).channel == {"ChannelSize": 7.0}
             break
         except MetricsUnreachable:
             assert time.monotonic() < deadline
             time.sleep(0.2)
-    remote.stop(settings, far, 0.0, print)
+    lifecycle.stop(settings, far, print, drain_seconds=0)
 
     machine.program("java", JAVA)
     start(settings, far)
@@ -143,7 +148,7 @@ def test_who_else_listens_at_the_agents_port_is_not_believed(
     threading.Thread(target=stranger.serve_forever, args=(0.02,), daemon=True).start()
     try:
         with pytest.raises(MetricsUnreachable, match=r"not the agent that listens at port \d+"):
-            remote.counters(settings, far)
+            lifecycle.counters(settings, far)
     finally:
         stranger.shutdown()
         stranger.server_close()
@@ -172,7 +177,7 @@ def test_an_order_does_not_wait_for_ever_for_another(
         assert holder.stdout is not None
         holder.stdout.readline()
         with pytest.raises(ssh.RemoteFailed, match="another order is at work"):
-            remote.stop(settings, far, 0.0, print)
+            lifecycle.stop(settings, far, print, drain_seconds=0)
         machine.switch_off()
 
 
@@ -201,14 +206,14 @@ def test_a_folder_that_may_not_be_read_is_not_an_empty_one(
     settings: Settings, machine: EmulatedHost, far: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (machine.home / "log" / os.fsdecode(b"odd\xff.log")).touch()
-    assert remote.all_read(settings, far)
+    assert machine_of(settings, far).all_read(far)
 
     async def refused(*_: object) -> None:
         raise asyncssh.SFTPPermissionDenied("Permission denied")
 
     monkeypatch.setattr(asyncssh.SFTPClient, "readdir", refused)
     with pytest.raises(ssh.RemoteFailed, match="log cannot be read: Permission denied"):
-        remote.log_files(settings, far)
+        machine_of(settings, far).log_files(far.name, far.patterns(settings.home))
     assert not deploy.drained(settings)
 
 
@@ -219,9 +224,9 @@ def test_a_file_counts_as_read_only_at_its_end(settings: Settings, machine: Emul
     positions.parent.mkdir(parents=True)
     for pos, read in ((7, True), (0, False), (14, False)):  # the last: it was truncated since
         positions.write_text(json.dumps([{"inode": 1, "pos": pos, "file": str(log)}]))
-        assert remote.all_read(settings, far) is read
+        assert machine_of(settings, far).all_read(far) is read
     positions.write_text('[{"inode": 1, "po')
-    assert not remote.all_read(settings, far)
+    assert not machine_of(settings, far).all_read(far)
 
 
 def test_a_mistake_in_the_list_of_hosts_is_an_agent_that_does_not_answer(

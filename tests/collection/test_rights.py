@@ -24,15 +24,17 @@ from kafka.errors import (
     TopicAuthorizationFailedError,
 )
 
-from sluice.collection import broker, certificates, hosts, in_kafka, rights
-from sluice.collection.broker import BrokerError
-from sluice.collection.render import Agent
+from sluice.collection.agent import LOCAL, Agent
 from sluice.runtime.settings import Settings
 from sluice.stack import health
 from sluice.stack.daemons import kafka
 from sluice.transmission import clients, listener
 from sluice.transmission.lag import archive_group, group_lag
 from sluice.transmission.topics import Topics
+from sluice_hosts import hosts
+from sluice_hosts.agents import granting
+from sluice_hosts.trust import broker, certificates, rights
+from sluice_hosts.trust.broker import BrokerError
 from tests.free_ports import port_base
 from tests.waiting import until
 
@@ -228,9 +230,9 @@ def test_users_are_let_in_after_a_restart_although_others_were_dismissed(
 
         delete_user(settings, "h1")  # as if Kafka had a backup from the time before
         list_hosts(settings, h1="collector")
-        monkeypatch.setattr(in_kafka, "deployed", lambda _: [COLLECTOR])
+        monkeypatch.setattr(granting, "deployed", lambda _: [COLLECTOR])
         said: list[str] = []
-        in_kafka.grant_rights(settings, said.append)
+        granting.grant_rights(settings, said.append)
         assert [each.partition(":")[2] for each in said] == [
             " Kafka has forgotten it, and is told again",
             " Kafka knows it, with the rights that h1 needs",
@@ -253,12 +255,12 @@ def test_a_broker_that_is_away_is_named_and_left_alone_for_a_while(
     with pytest.raises(BrokerError, match=r"Kafka at 127\.0\.0\.1:29020 cannot be told of the hosts' users"):
         rights.grant(settings, {"h1": {"logs"}})
     said: list[str] = []
-    in_kafka.grant_rights(settings, said.append)
+    granting.grant_rights(settings, said.append)
     assert not said, "it was asked although no collector is deployed"
     list_hosts(settings, h1="collector")
-    monkeypatch.setattr(in_kafka, "deployed", lambda _: [COLLECTOR])
-    in_kafka.grant_rights(settings, said.append)
-    in_kafka.grant_rights(settings, said.append)
+    monkeypatch.setattr(granting, "deployed", lambda _: [COLLECTOR])
+    granting.grant_rights(settings, said.append)
+    granting.grant_rights(settings, said.append)
     assert len(said) == 1
 
 
@@ -268,7 +270,7 @@ def list_hosts(settings: Settings, **roles: str) -> None:
         | ({"release": "/opt/sluice"} if "jobs" in own else {})
         for number, (name, own) in enumerate(roles.items(), 1)
     ]
-    own = [{"name": hosts.LOCAL, "address": ADDRESS}]
+    own = [{"name": LOCAL, "address": ADDRESS}]
     (settings.home / hosts.FILE).write_text(yaml.safe_dump(own + listed))
 
 
@@ -276,10 +278,10 @@ def test_each_role_has_the_rights_that_it_needs(settings: Settings, monkeypatch:
     list_hosts(settings, h1="collector", h2="jobs", h3="collector jobs", h4="edge")
     for name in ("h1", "h2", "h3", "h5"):
         broker.admit(settings, name)
-    monkeypatch.setattr(in_kafka, "deployed", lambda _: [COLLECTOR])
+    monkeypatch.setattr(granting, "deployed", lambda _: [COLLECTOR])
     given: list[object] = []
     monkeypatch.setattr(rights, "grant", lambda _, wanted: given.append(wanted) or [])
-    in_kafka.grant_rights(settings, print)
+    granting.grant_rights(settings, print)
     assert given == [{"h1": {"logs"}, "h2": {broker.ALL}, "h3": {"logs", broker.ALL}}]
     with pytest.raises(BrokerError, match="Kafka does not know host-h2 yet, or not to read"):
         broker.check_granted(settings, "h2", broker.ALL)

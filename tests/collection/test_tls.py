@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 
-from sluice.collection import addresses, certificates, deploy, enrolment, lifecycle
+from sluice.collection import deploy, lifecycle
 from sluice.collection.metrics import AgentCounters, MetricsUnreachable
 from sluice.runtime.settings import Settings, make_secret
+from sluice_hosts.trust import certificates, enrolment
 from tests.collection.laid_down import lay_down
 from tests.free_ports import free_ports
 from tests.waiting import until
@@ -169,7 +170,7 @@ def test_an_idle_edge_finds_a_collector_at_another_address_without_a_failure(
 
     lifecycle.stop(settings, collector, print, drain=False)
     start_collector(settings, OTHER_ADDRESS)
-    addresses.write(settings, edge)
+    assert lifecycle.settled(settings, edge)
     with log.open("a") as more:
         more.write("another line\n")
     until(lambda: taken(settings) == 1)  # it counts from its start

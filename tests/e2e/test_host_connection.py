@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from airflow_client.client import ConnectionApi
 
-from sluice.collection import enrolment, hosts
-from sluice.collection.emulated.host import EmulatedHost
 from sluice.runtime.settings import Settings
 from sluice.stack.airflow_api import Airflow
 from sluice.stack.airflow_session import AirflowError, AirflowSession
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
+from sluice_hosts import hosts
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.trust import enrolment
 from tests.collection.one_host import connected, connection, private_key, public
 from tests.e2e.running import E2E, Platform
 from tests.waiting import until

@@ -3,7 +3,7 @@
 Edges run on two of the hosts, and collectors move among the others while lines come: one by the DAG
 `placement`, because its host is off and the next one frozen, and one by hand, also while it, or its mover, is
 killed, and in the end because its host is slow. The hosts are SSH servers on addresses of their own
-(`sluice.collection.emulated`). `pytest -s` shows how long the frozen host's collector was away.
+(`sluice_hosts.emulated`). `pytest -s` shows how long the frozen host's collector was away.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,27 +19,21 @@ from typing import Any
 import pytest
 import yaml
 
-from sluice.collection import (
-    deploy,
-    enrolment,
-    forgetting,
-    health,
-    hosts,
-    lifecycle,
-    moving,
-    placed,
-    remnants,
-    remote,
-)
-from sluice.collection.emulated import fleet
-from sluice.collection.emulated.host import EmulatedHost
+from sluice.collection import deploy, health, lifecycle
+from sluice.collection.agent import LOCAL
 from sluice.collection.errors import AgentError
-from sluice.collection.hosts import LOCAL
+from sluice.collection.hosting import machine_of
 from sluice.collection.metrics import MetricsUnreachable
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
-from sluice.units import moves
+from sluice_hosts import hosts, placed
+from sluice_hosts.agents import forgetting, moving, remnants
+from sluice_hosts.agents.ssh_machine import SshMachine
+from sluice_hosts.emulated import fleet
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.trust import enrolment
+from sluice_hosts.units import moves
 from tests.collection import steps
 from tests.collection.steps import Kill, Side, struck
 from tests.e2e.running import DAYS, E2E, PIECE, Platform, access_lines, traffic
@@ -155,7 +148,8 @@ def write_piece(platform: Platform, host: EmulatedHost, seed: int, number: int) 
 
 
 def pid(settings: Settings, name: str) -> int:
-    return remote.status(settings, deploy.agent(settings, name)).pid
+    agent = deploy.agent(settings, name)
+    return machine_of(settings, agent).status(agent).pid
 
 
 def is_on(platform: Platform, collector: str, host: str) -> bool:
@@ -178,7 +172,7 @@ def move_under_fire(settings: Settings, patch: pytest.MonkeyPatch, kill: Kill) -
     sides: dict[Side, str] = {"old": agent.runs_on, "new": to}
 
     def process(side: Side) -> int:
-        now = remote.status(settings, replace(agent, runs_on=sides[side]))
+        now = SshMachine(settings, sides[side]).status(agent)
         return now.pid if now.state == "alive" else 0
 
     with struck(patch, kill, process):

@@ -22,16 +22,16 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.archive import index, verification
-from sluice.collection import hosts, placed
-from sluice.collection.emulated import fleet
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.collection.hosts import LOCAL
-from sluice.elsewhere import moving
+from sluice.collection.agent import LOCAL
 from sluice.monitoring import figures
 from sluice.runtime.settings import Settings
 from sluice.storage import listener, schema
 from sluice.storage.commits import CommitLog
 from sluice.storage.postgres import engine
+from sluice_hosts import hosts, placed
+from sluice_hosts.emulated import fleet
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.jobs import moving
 from tests.e2e.running import DAYS, E2E, PIECE, TOPIC, Platform, access_lines, traffic
 from tests.processes import command_line
 from tests.waiting import until

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from sluice.collection import broker, enrolment, hosts, ssh
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.collection.hosts import Host
-from sluice.elsewhere import places
 from sluice.runtime import detached
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import ROOT, Settings, get_settings
+from sluice_hosts import hosts
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.hosts import Host
+from sluice_hosts.jobs import places
+from sluice_hosts.links import ssh
+from sluice_hosts.trust import broker, enrolment
 from tests.collection.conftest import JAVA
 from tests.collection.one_host import emulated
 

@@ -9,8 +9,8 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from sluice.elsewhere.environment import environment
 from sluice.runtime.settings import TOLD, Settings, Speed, followed, make_secret, metrics_folder, newest
+from sluice_hosts.jobs.environment import environment
 
 
 def test_a_job_elsewhere_resolves_the_same_settings(

@@ -13,14 +13,14 @@ import pytest
 from typer.testing import CliRunner
 
 from sluice.cli.main import app
-from sluice.collection import placed
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.collection.release import ReleaseError
-from sluice.collection.ssh import HostUnreachable
-from sluice.elsewhere import far, leftovers, moving, places, succession
+from sluice.collection.errors import HostUnreachable
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.runtime.supervision import Supervisor
+from sluice_hosts import placed
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.jobs import far, leftovers, moving, places, succession
+from sluice_hosts.links.release import ReleaseError
 from tests.processes import command_line
 from tests.repeated import repeated
 from tests.waiting import until
@@ -149,7 +149,7 @@ def test_a_member_that_ran_on_while_its_host_was_cut_off_is_stopped(
 def test_a_host_that_is_asked_for_its_jobs_while_it_is_away_says_nothing(
     settings: Settings, machine: EmulatedHost
 ) -> None:
-    from sluice.collection import hosts
+    from sluice_hosts import hosts
 
     host = hosts.load(settings)["h1"]
     assert far.there(settings, host) == {}

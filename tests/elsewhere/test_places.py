@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.collection import hosts, placed
-from sluice.elsewhere import moving, places
-from sluice.elsewhere.moving import NoSuchPlace
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
+from sluice_hosts import hosts, placed
+from sluice_hosts.jobs import moving, places
+from sluice_hosts.jobs.moving import NoSuchPlace
 
 HOSTS = """
 - {name: local, address: 127.0.0.1}

@@ -14,18 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from sluice.collection import broker, enrolment, hosts, release
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.collection.enrolment import EnrolError
-from sluice.collection.hosts import Host
-from sluice.collection.release import ReleaseError
-from sluice.elsewhere import far, job_state, leftovers, shadow
-from sluice.elsewhere.far import FarJob
-from sluice.elsewhere.shadow import POLL_SECONDS, Shadow
 from sluice.metrics import team
 from sluice.runtime.settings import ROOT, TOLD, Settings, followed, newest
 from sluice.stack import jobs
 from sluice.stack.progress import progress_file
+from sluice_hosts import hosts
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.hosts import Host
+from sluice_hosts.jobs import far, job_state, leftovers, shadow
+from sluice_hosts.jobs.far import FarJob
+from sluice_hosts.jobs.shadow import POLL_SECONDS, Shadow
+from sluice_hosts.links import release
+from sluice_hosts.links.release import ReleaseError
+from sluice_hosts.trust import broker, enrolment
+from sluice_hosts.trust.enrolment import EnrolError
 from tests.processes import command_line
 from tests.waiting import until
 

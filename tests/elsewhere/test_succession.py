@@ -12,14 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 from sluice.cli.main import app
-from sluice.collection import placed
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.elsewhere import job_state, leftovers, moving, places, succession
 from sluice.runtime import detached, successor
 from sluice.runtime.settings import ROOT, Settings
 from sluice.runtime.supervision import Supervisor
 from sluice.stack import jobs
 from sluice.stack.progress import SpeedLayerProgress, progress_file, read
+from sluice_hosts import placed
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.jobs import job_state, leftovers, moving, places, succession
 from tests.elsewhere.test_moving import watched
 from tests.processes import command_line
 from tests.waiting import until

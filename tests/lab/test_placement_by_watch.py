@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from sluice.collection import broker, deploy
+from sluice.collection import deploy
 from sluice.placement.measures import load_spread
 from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
-from sluice.units import measure
-from sluice.units.catalogue import KINDS
+from sluice_hosts.trust import broker
+from sluice_hosts.units import measure
+from sluice_hosts.units.catalogue import KINDS
 from sluice_lab.placement.computed import PLACERS
 from sluice_lab.placement.live import scenarios, watching
 from sluice_lab.placement.live.placing import Placing, Timed, prepare, with_timed

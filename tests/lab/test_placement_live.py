@@ -21,7 +21,6 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from sluice.collection.emulated import fleet
 from sluice.collection.inventory import Inventory
 from sluice.placement.measures import load_spread
 from sluice.placement.migration import MENDED, migrate
@@ -29,6 +28,7 @@ from sluice.placement.plan import plan
 from sluice.placement.usage import slots_used
 from sluice.transmission.identity import records
 from sluice.transmission.mac import mac
+from sluice_hosts.emulated import fleet
 from sluice_lab.commands.grouping import app
 from sluice_lab.placement import bars as all_bars
 from sluice_lab.placement import page
@@ -281,7 +281,7 @@ def test_the_page_has_a_section_only_of_what_was_measured(measured: dict[str, An
     assert "## Units that run" in whole
     assert "4/3/3/0/0" in whole
     assert "placement-live-latency.svg" in whole
-    assert "`sluice.units.watch`" in whole
+    assert "`sluice_hosts.units.watch`" in whole
     part = {name: [row for row in rows if row["scenario"] == "low"] for name, rows in measured.items()}
     assert "### By load" not in page.render({**computed, **part})
     without = page.render({**computed, **{name: [] for name in FILES}})

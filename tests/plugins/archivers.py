@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 from kafka import KafkaProducer
 
 from sluice.archive import index, scaling
-from sluice.elsewhere import places
 from sluice.monitoring import look
 from sluice.storage.hdfs import HdfsStore
 from sluice.transmission.mac import identity_key
+from sluice_hosts.jobs import places
 from tests.archive.archive_trial import Trial
 from tests.identities import to_headers
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from sluice.collection import enrolment, hosts, ssh
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.collection.login import of_connection
 from sluice.runtime.settings import Settings, get_settings
+from sluice_hosts import hosts
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.links import ssh
+from sluice_hosts.trust import enrolment
+from sluice_hosts.trust.login import of_connection
 from tests.collection.one_host import connected as one_host
 from tests.collection.one_host import connection, private_key
 from tests.loops import run

@@ -14,9 +14,9 @@ from tests.units.double import DictionaryUnits, Instance, made
 
 @pytest.fixture
 def instance(app: FastAPI, client: TestClient, login: Login) -> Iterator[Instance]:  # noqa: F811
-    from sluice.units import proposals
     from sluice_airflow.api import placement
     from sluice_airflow.api.looks import Looks
+    from sluice_hosts.units import proposals
 
     login.as_("viewer")
     with made() as found:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from sluice.collection import placed
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.elsewhere import moving
 from sluice.runtime.settings import Settings, get_settings
+from sluice_hosts import placed
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.jobs import moving
 from tests.elsewhere.conftest import machine, root, settings  # noqa: F401 - fixtures
 from tests.elsewhere.test_succession import DRIVER, UNIT, hold, said, waits  # noqa: F401 - one is a fixture
 from tests.repeated import repeated

@@ -239,7 +239,7 @@ def test_an_archive_that_falls_behind_gets_a_second_archiver_and_on_kill_stops_b
 def test_a_member_elsewhere_that_nobody_sees_run_is_an_alert(
     module: Any, said: Any, alert: dict[str, str]
 ) -> None:
-    from sluice.elsewhere import job_state
+    from sluice_hosts.jobs import job_state
 
     settings = module.get_settings()
     own = detached.start("archiver-2", ["sleep", "600"], run=settings.home / "run")

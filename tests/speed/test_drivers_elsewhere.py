@@ -15,12 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sluice.collection import placed, ssh
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.collection.hosts import LOCAL
-from sluice.elsewhere import leftovers, moving, places
+from sluice.collection.agent import LOCAL
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
+from sluice_hosts import placed
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.jobs import leftovers, moving, places
+from sluice_hosts.links import ssh
 from tests.collection.one_host import with_jobs
 from tests.elsewhere.test_moving import watched
 from tests.processes import command_line

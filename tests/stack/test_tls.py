@@ -19,12 +19,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from pydantic import ValidationError
 
-from sluice.collection import certificates
 from sluice.runtime import authority
 from sluice.runtime.settings import Settings
 from sluice.stack import tls
 from sluice.stack.airflow_environment import airflow_environment
 from sluice.stack.tls import BadCertificate, prepare_tls
+from sluice_hosts.trust import certificates
 
 Made = Callable[..., Settings]
 

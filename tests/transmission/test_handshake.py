@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from kafka.errors import KafkaError
 
-from sluice.collection import certificates
 from sluice.runtime.settings import Kafka, KafkaLogin, Settings
 from sluice.transmission import handshake
 from sluice.transmission import topics as module
 from sluice.transmission.topics import Topics
+from sluice_hosts.trust import certificates
 from tests.waiting import SECONDS
 
 

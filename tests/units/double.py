@@ -14,13 +14,14 @@ from tempfile import TemporaryDirectory
 import pytest
 import sqlalchemy as sa
 
-from sluice.collection import broker, enrolment, hosts
-from sluice.collection.hosts import FILE
 from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
 from sluice.storage.units import HostRow, UnitRow
-from sluice.units.groups import failover_groups
-from sluice.units.kinds import Log, MovedMeanwhile, ObservedUnit, Observer, Running
+from sluice_hosts import hosts
+from sluice_hosts.hosts import FILE
+from sluice_hosts.trust import broker, enrolment
+from sluice_hosts.units.groups import failover_groups
+from sluice_hosts.units.kinds import Log, MovedMeanwhile, ObservedUnit, Observer, Running
 from tests.tasks.database import sqlite
 from tests.waiting import SECONDS
 

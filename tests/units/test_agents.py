@@ -9,13 +9,15 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from sluice.collection import deploy, hosts, inventory, placed, remnants
+from sluice.collection import deploy, inventory
 from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
-from sluice.units import measure, moves
-from sluice.units.agents import Collectors, Edges
-from sluice.units.catalogue import KINDS
-from sluice.units.view import View, view
+from sluice_hosts import hosts, placed
+from sluice_hosts.agents import remnants
+from sluice_hosts.units import measure, moves
+from sluice_hosts.units.agents import Collectors, Edges
+from sluice_hosts.units.catalogue import KINDS
+from sluice_hosts.units.view import View, view
 from tests.collection.test_moving import Hosts, running, two  # noqa: F401 - two is a fixture
 from tests.tasks.database import sqlite
 from tests.waiting import until

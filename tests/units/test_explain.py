@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.units import moves, proposals
-from sluice.units.carrying import MoveFailed
-from sluice.units.explain import NoSuchUnit, UnitExplanation, explain
+from sluice_hosts.units import moves, proposals
+from sluice_hosts.units.carrying import MoveFailed
+from sluice_hosts.units.explain import NoSuchUnit, UnitExplanation, explain
 from tests.units.double import DictionaryUnits, Instance, Killed
 
 

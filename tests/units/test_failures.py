@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sluice.storage.units import MOVED_MEANWHILE, MoveRow
-from sluice.units.failures import FIRST, LONGEST, failures
+from sluice_hosts.units.failures import FIRST, LONGEST, failures
 
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)
 C1, C2 = "collector:c1", "collector:c2"

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 import asyncssh
 import pytest
 
-from sluice.collection import enrolment, hosts, ssh
-from sluice.collection.emulated.host import EmulatedHost
 from sluice.storage import units as book
 from sluice.storage.units import HostRow
-from sluice.units import answering, measure
-from sluice.units.view import view
+from sluice_hosts import hosts
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.links import ssh
+from sluice_hosts.trust import enrolment
+from sluice_hosts.units import answering, measure
+from sluice_hosts.units.view import view
 from tests.collection.conftest import JAVA
 from tests.collection.one_host import emulated
 from tests.units.double import DictionaryUnits, Instance

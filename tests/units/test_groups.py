@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.units.groups import failover_groups
+from sluice_hosts.units.groups import failover_groups
 
 NAMES = [f"c{n}" for n in range(1, 8)]
 lists = st.lists(st.lists(st.sampled_from(NAMES), min_size=1, max_size=7, unique=True), max_size=8)

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from sluice.collection import hosts
-from sluice.collection.emulated.host import EmulatedHost
-from sluice.elsewhere import moving, places
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
-from sluice.units import measure, moves, proposals
-from sluice.units.explain import explain
-from sluice.units.jobs import Jobs
-from sluice.units.kinds import MovedMeanwhile
-from sluice.units.view import View, view
+from sluice_hosts import hosts
+from sluice_hosts.emulated.host import EmulatedHost
+from sluice_hosts.jobs import moving, places
+from sluice_hosts.units import measure, moves, proposals
+from sluice_hosts.units.explain import explain
+from sluice_hosts.units.jobs import Jobs
+from sluice_hosts.units.kinds import MovedMeanwhile
+from sluice_hosts.units.view import View, view
 from tests.elsewhere.conftest import machine, root  # noqa: F401 - fixtures
 from tests.elsewhere.conftest import settings as plain  # noqa: F401
 from tests.elsewhere.test_moving import supervised, watched  # noqa: F401 - one is a fixture

@@ -11,9 +11,9 @@ import pytest
 from sluice.runtime.settings import Placement
 from sluice.storage import units as book
 from sluice.storage.units import HostRow, UnitRow
-from sluice.units import measure, smoothing, speed
-from sluice.units.measure import HostLook, Reading, host_row, silent_since, unit_row
-from sluice.units.processes import Machine
+from sluice_hosts.units import measure, smoothing, speed
+from sluice_hosts.units.measure import HostLook, Reading, host_row, silent_since, unit_row
+from sluice_hosts.units.processes import Machine
 from tests.units.double import DictionaryUnits, Instance
 
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)

@@ -18,10 +18,10 @@ from sluice.runtime.settings import Placement, Settings
 from sluice.storage import alerts
 from sluice.storage import units as book
 from sluice.storage.schema import unit_moves
-from sluice.units import carrying, failures, mover, moves, proposals, view
-from sluice.units.carrying import MoveFailed
-from sluice.units.kinds import Log, MovedMeanwhile
-from sluice.units.mover import PlacementBusy
+from sluice_hosts.units import carrying, failures, mover, moves, proposals, view
+from sluice_hosts.units.carrying import MoveFailed
+from sluice_hosts.units.kinds import Log, MovedMeanwhile
+from sluice_hosts.units.mover import PlacementBusy
 from tests.examples import examples
 from tests.units.double import Broken, DictionaryUnits, Instance, Killed, made
 from tests.waiting import until

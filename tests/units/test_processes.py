@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.units import processes, speed
-from sluice.units.processes import ReadingError
+from sluice_hosts.units import processes, speed
+from sluice_hosts.units.processes import ReadingError
 from tests.waiting import until
 
 #: A machine of two cores, up for 1,000 s, with process 7 (a command with spaces and brackets), without 8.

@@ -9,11 +9,13 @@ import time
 
 import pytest
 
-from sluice.collection import broker, deploy, lifecycle
+from sluice.collection import deploy
+from sluice.collection.local_machine import LocalMachine
 from sluice.runtime.settings import Settings
-from sluice.units import measure
-from sluice.units.agents import Collectors, Edges
-from sluice.units.watch import UnitWatch
+from sluice_hosts.trust import broker
+from sluice_hosts.units import measure
+from sluice_hosts.units.agents import Collectors, Edges
+from sluice_hosts.units.watch import UnitWatch
 from tests.collection.conftest import settings  # noqa: F401 - a fixture
 from tests.collection.test_moving import Hosts, two  # noqa: F401 - a fixture
 from tests.tasks.database import sqlite
@@ -31,7 +33,7 @@ def test_a_collector_leaves_a_host_that_falls_silent(
 ) -> None:
     monkeypatch.setattr(broker, "admitted", lambda _: ["h1", "h2"])
     monkeypatch.setattr(measure, "speed_due", lambda *_: False)
-    monkeypatch.setattr(lifecycle, "command", lambda *_: ["false"])  # local is tried, and cannot run it
+    monkeypatch.setattr(LocalMachine, "command", lambda *_: ["false"])  # local is tried, and cannot run it
     watch = UnitWatch(settings, sqlite(threads=True), (Collectors(), Edges()))
     watch.beat(print)
     two["h1"].switch_off() if loses_power else two["h1"].cut_off()

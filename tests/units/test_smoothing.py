@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.units.smoothing import Mean, kept, read
+from sluice_hosts.units.smoothing import Mean, kept, read
 
 
 @given(st.floats(0, 10), st.lists(st.floats(0.1, 100), min_size=1, max_size=20), st.floats(1, 1_000))

@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.collection import broker, enrolment, hosts
 from sluice.runtime.settings import Placement
 from sluice.storage.units import HostRow, MoveRow, UnitRow
-from sluice.units.failures import failures
-from sluice.units.kinds import Running
-from sluice.units.view import HostView, UnitView, View, host_view, state_of, unit_view, view
+from sluice_hosts import hosts
+from sluice_hosts.trust import broker, enrolment
+from sluice_hosts.units.failures import failures
+from sluice_hosts.units.kinds import Running
+from sluice_hosts.units.view import HostView, UnitView, View, host_view, state_of, unit_view, view
 from tests.units.double import DictionaryUnits, Instance
 
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)

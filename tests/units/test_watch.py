@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from sluice.storage import alerts
-from sluice.units import carrying, measure, mover, watch
-from sluice.units.kinds import Log
-from sluice.units.watch import UnitWatch
+from sluice_hosts.units import carrying, measure, mover, watch
+from sluice_hosts.units.kinds import Log
+from sluice_hosts.units.watch import UnitWatch
 from tests.units.double import DictionaryUnits, Instance
 from tests.waiting import until
 

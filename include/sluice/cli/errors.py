@@ -65,7 +65,7 @@ def remedied(found: Explained, settings: Settings) -> Explained:
 
 
 def _of_kind(error: BaseException, module: str, name: str) -> Explained | None:
-    if module.startswith(("sluice.", "sluice_lab.")):
+    if module.startswith(("sluice.", "sluice_hosts.", "sluice_lab.")):
         code = USAGE if isinstance(error, ValueError | LookupError) else FAILED
         return Explained(_text(error), code, away=isinstance(error, ConnectionError))
     if module.startswith("pydantic") and name == "ValidationError":

@@ -8,12 +8,12 @@ from sluice.runtime.settings import Settings
 
 def warn(settings: Settings) -> None:
     """Say it on standard error. A list of hosts that cannot be used is said by whoever needs it."""
-    from sluice.collection import exposure
-    from sluice.collection.hosts import HostsError
+    from sluice.collection.errors import HostListError
+    from sluice.collection.hosting import hosting
 
     try:
-        found = list(exposure.warnings(settings))
-    except HostsError:
+        found = list(hosting().warnings(settings))
+    except HostListError:
         return
     for each in found:
         alarm(f"WARNING: {each}")

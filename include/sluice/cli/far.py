@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sluice.cli.format import printable
-from sluice.collection import deploy, remnants, remote
-from sluice.collection.at_once import by_host
-from sluice.collection.hosts import LOCAL
-from sluice.collection.keeper import ProcessState
-from sluice.collection.render import Agent
+from sluice.collection import deploy
+from sluice.collection.agent import Agent
+from sluice.collection.at_once import by_machine
+from sluice.collection.hosting import hosting, machine_of
+from sluice.collection.machine import ProcessState
 from sluice.runtime.settings import Settings
 from sluice.stack.status import DaemonState, StatusLine
 
@@ -24,23 +24,26 @@ def agents(settings: Settings) -> list[StatusLine]:
     def ask(those: list[Agent]) -> list[StatusLine]:
         return [_line(settings, agent) for agent in those]
 
-    found = by_host((a for a in deploy.agents(settings) if a.runs_on != LOCAL), ask)
-    return [*(line for lines in found for line in lines), *map(_left, remnants.known(settings))]
+    found = by_machine(_elsewhere(settings), ask)
+    return [*(line for lines in found for line in lines), *map(_left, hosting().left_behind(settings))]
 
 
 def agent(settings: Settings, name: str) -> Agent | None:
     """The agent on another host whose process has that name."""
-    found = (a for a in deploy.agents(settings) if a.runs_on != LOCAL and a.process == name)
-    return next(found, None)
+    return next((each for each in _elsewhere(settings) if each.process == name), None)
 
 
 def logs(settings: Settings, agent: Agent, lines: int) -> list[str]:
     """The end of the agent's log and of what its process printed, which says why a JVM did not start."""
     shown = []
     for name in ("out", ""):
-        found = remote.log_tail(settings, agent, name).decode(errors="replace").splitlines()
+        found = machine_of(settings, agent).log_tail(agent, name).decode(errors="replace").splitlines()
         shown += [printable(line) for line in found[-lines:]]
     return shown
+
+
+def _elsewhere(settings: Settings) -> list[Agent]:
+    return [each for each in deploy.agents(settings) if not machine_of(settings, each).ours]
 
 
 def _left(agent: Agent) -> StatusLine:
@@ -53,7 +56,7 @@ def _left(agent: Agent) -> StatusLine:
 
 def _line(settings: Settings, agent: Agent) -> StatusLine:
     try:
-        state = _STATES[remote.status(settings, agent).state]
+        state = _STATES[machine_of(settings, agent).status(agent).state]
     except Exception as error:  # a host may answer anything
         return StatusLine(agent.process, DaemonState.UNKNOWN, 0, 0, printable(str(error)))
     problem = {

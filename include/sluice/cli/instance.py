@@ -50,11 +50,11 @@ def fill(settings: Settings, log: DaemonLog) -> None:
 
 def stop_agents(settings: Settings, say: Say) -> None:
     """Stop Flume's agents if one is alive: first the edges, drained, then the collectors."""
-    from sluice.collection import deploy, lifecycle, remnants
-    from sluice.collection.hosts import LOCAL
+    from sluice.collection import deploy, lifecycle
+    from sluice.collection.hosting import hosting, machine_of
 
-    agents = [*deploy.agents(settings), *remnants.known(settings)]
-    if any(agent.runs_on != LOCAL or lifecycle.alive(settings, agent) for agent in agents):
+    agents = [*deploy.agents(settings), *hosting().left_behind(settings)]
+    if any(not machine_of(settings, a).ours or lifecycle.alive(settings, a) for a in agents):
         deploy.stop_all(settings, log=say)
 
 

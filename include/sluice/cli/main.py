@@ -87,7 +87,10 @@ COMMANDS = {
         "sluice.cli.tasks", "app", "What is counted: apply, list, show, try out, pause and delete tasks."
     ),
     "jobs": Lazy(
-        "sluice.cli.jobs", "app", "Jobs that run for ever, and their hosts: list, move.", metrics=False
+        "sluice_hosts.commands.jobs",
+        "app",
+        "Jobs that run for ever, and their hosts: list, move.",
+        metrics=False,
     ),
     "lists": Lazy("sluice.cli.lists", "app", "Named lists of values, for the filters of tasks."),
     "metrics": Lazy("sluice.cli.metrics", "metrics", "What can be computed from lines, a team's own too."),
@@ -99,10 +102,13 @@ COMMANDS = {
     ),
     "hotkeys": Lazy("sluice.cli.grouping", "hotkeys", "Which keys are hot: shares, errors, workers, loads."),
     "hosts": Lazy(
-        "sluice.cli.hosts", "app", "Other machines with agents: enrol, list, check, forget.", metrics=False
+        "sluice_hosts.commands.hosts",
+        "app",
+        "Other machines with agents: enrol, list, check, forget.",
+        metrics=False,
     ),
     "placement": Lazy(
-        "sluice.cli.placement",
+        "sluice_hosts.commands.placement",
         "app",
         "Units on hosts: plan what moves, move it, explain why a unit is where it is.",
         metrics=False,
@@ -158,8 +164,12 @@ COMMANDS = {
         inside=False,
     ),
 }
-if find_spec("sluice_lab") is None:  # the laboratory is a package of its own, which an image may leave out
-    del COMMANDS["lab"]
+#: The commands of packages that may not be installed: an image leaves the laboratory out, say.
+_OF_PACKAGES = {"sluice_lab": ("lab",), "sluice_hosts": ("hosts", "jobs", "placement")}
+for _package, _names in _OF_PACKAGES.items():
+    if find_spec(_package) is None:
+        for _name in _names:
+            del COMMANDS[_name]
 
 
 class LazyGroup(TyperGroup):

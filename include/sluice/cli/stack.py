@@ -50,7 +50,8 @@ def up(
     Exit code 1 if a daemon does not become healthy; its last log lines are shown.
     """
     from sluice.cli import exposure, instance
-    from sluice.collection import hosts, inventory
+    from sluice.collection import inventory
+    from sluice.collection.hosting import hosting
     from sluice.stack import catalogue, journal, settings_book
 
     if external:
@@ -61,7 +62,9 @@ def up(
     exposure.warn(settings)
     typer.echo(f"instance {settings.instance}: {settings.home}")
     instance.up(settings, typer.echo)
-    before, after = settings_book.changed(settings, [inventory.path_of(settings), hosts.path_of(settings)])
+    before, after = settings_book.changed(
+        settings, [inventory.path_of(settings), *hosting().settings_files(settings)]
+    )
     if before or after:
         journal.note(
             settings,
@@ -244,11 +247,11 @@ def reset(
 
 def _stop_jobs_elsewhere(settings: Settings) -> None:
     """Stop the jobs on other hosts, whose shadows were killed; hosts that cannot be asked are named."""
-    from sluice.collection.hosts import HostsError
-    from sluice.elsewhere import leftovers
+    from sluice.collection.errors import HostListError
+    from sluice.stack.job_hosting import job_hosting
 
     try:
-        for host, why in leftovers.stop(settings, typer.echo).items():
+        for host, why in job_hosting().stop_leftovers(settings, typer.echo).items():
             typer.echo(f"host {host}: a job may still run there: {why}")
-    except HostsError as error:
+    except HostListError as error:
         typer.echo(f"jobs on other hosts may still run: {error}")

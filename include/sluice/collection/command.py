@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from sluice.collection import broker
-from sluice.collection.render import Agent
+from sluice.collection.agent import Agent
 from sluice.runtime.jvm import LIB, java_command
 
 HEAP = "512m"
@@ -28,12 +27,13 @@ def agent_command(
     home: PurePath,
     address: str,
     lib: PurePath | None = None,
+    login: PurePath | None = None,
 ) -> list[str]:
     """The program and its arguments.
 
     configuration, state: the folders of its properties, and of its position and channel. home: names of log
     files below it are relative. address: where its metrics are. lib: where the jars lie, by default this
-    machine's.
+    machine's. login: the file with which a collector logs in to Kafka, if it does.
     """
     return java_command(
         "flume",
@@ -49,7 +49,7 @@ def agent_command(
             f"-Dsluice.folder={state}",
             f"-Dsluice.home={home}",
             f"-Dlog4j2.configurationFile={configuration / 'log4j2.properties'}",
-            *([f"-D{_LOGIN}={configuration / broker.LOGIN}"] if agent.logs_in else []),
+            *([f"-D{_LOGIN}={login}"] if login else []),
         ],
         classpath=[(lib or LIB / "flume") / "classes"],
         lib=lib,

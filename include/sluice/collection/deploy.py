@@ -5,20 +5,18 @@ One lock for each instance keeps a deployment and the supervision from changing 
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sluice.collection import in_kafka, lifecycle, metrics, position, remnants, remote
-from sluice.collection.at_once import by_host
+from sluice.collection import ingest_topics, lifecycle, metrics
+from sluice.collection.agent import Agent
+from sluice.collection.at_once import by_machine, reason
 from sluice.collection.deploy_plan import AgentChange, deployed, plan
-from sluice.collection.errors import AgentError
-from sluice.collection.hosts import LOCAL
-from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
-from sluice.collection.records import DeployBusy, DeployError, locked, write
-from sluice.collection.relocation import prepare, relocate, speaks_tls
-from sluice.collection.render import MEMORY_BYTES, Agent, Rendered, folder
-from sluice.collection.ssh import HostUnreachable
+from sluice.collection.errors import AgentError, HostUnreachable
+from sluice.collection.hosting import hosting, machine_of
+from sluice.collection.lifecycle import DRAIN_SECONDS, Log
+from sluice.collection.records import DeployBusy, DeployError, locked, speaks_tls, write
+from sluice.collection.render import MEMORY_BYTES, Rendered
 from sluice.collection.starting import start_all
 from sluice.runtime.settings import Settings
 
@@ -52,10 +50,10 @@ def apply(settings: Settings, log: Log = print) -> list[AgentChange]:
     move, and the others are deployed. Then, and if an agent does not start, DeployError is raised at the end.
     Raises inventory.InventoryError before anything else if the inventory cannot be deployed.
     """
-    in_kafka.make_topics(settings, _changes(settings), log)  # without the lock: Kafka may be away
+    ingest_topics.make_topics(settings, _changes(settings), log)  # without the lock: Kafka may be away
     with locked(settings, wait=True):
         todo = _changes(settings)  # a collector may have moved meanwhile
-        in_kafka.grant_rights(settings, log)
+        hosting().grant_rights(settings, log)
         waiting = _prepare(settings, todo, log)
         todo = _without(todo, waiting)
         left = _stop_removed(settings, todo, "edge", log)
@@ -74,9 +72,9 @@ def apply(settings: Settings, log: Log = print) -> list[AgentChange]:
         for change in todo:
             write(settings, change)
             log(f"{change.agent}: {change.action}d")
-        in_kafka.grant_rights(settings, log)
+        hosting().grant_rights(settings, log)
         _, failed = start_all(settings, log, check=True)
-        remnants.drain(settings, log)
+        hosting().drain_left(settings, log)
     if left or failed:
         raise DeployError("; ".join([*left.values(), *failed.values()]))
     return todo
@@ -92,14 +90,9 @@ def ensure(settings: Settings, log: Log = print, failed: dict[str, str] | None =
     """
     try:
         with locked(settings, wait=False):
-            for each in deployed(settings):
-                held = folder(settings, each.name) / HOLD
-                if each.runs_on == LOCAL and held.exists() and lifecycle.alive(settings, each):
-                    log(f"{each.name}: input was still held by a deployment that died; released")
-                    held.unlink(missing_ok=True)
-            in_kafka.grant_rights(settings, log)
+            hosting().grant_rights(settings, log)
             started, wrong = start_all(settings, log)
-            remnants.drain(settings, log)
+            hosting().drain_left(settings, log)
     except DeployBusy:
         return []
     for why in wrong.values():
@@ -126,38 +119,24 @@ def stop(settings: Settings, agent: Agent, drain_seconds: float = DRAIN_SECONDS,
 
 
 def stop_all(settings: Settings, drain_seconds: float = DRAIN_SECONDS, log: Log = print) -> None:
-    """Stop every agent: edges, drained, those of other hosts first; then collectors."""
+    """Stop every agent: edges, drained; then collectors, and what they left behind."""
     with locked(settings, wait=True):
-        for tier in ("edge", "collector"):
-            agents = [each for each in deployed(settings) if each.tier == tier]
-            drain = tier == "edge"
-            _stop_far(settings, agents, drain_seconds if drain else 0, log)
-            for each in agents:
-                if each.runs_on == LOCAL:
-                    lifecycle.stop(settings, each, log, drain=drain, drain_seconds=drain_seconds)
-        _stop_far(settings, remnants.known(settings), 0, log)
+        agents = deployed(settings)
+        _stop_each(settings, [a for a in agents if a.tier == "edge"], log, drain_seconds)
+        _stop_each(settings, [a for a in agents if a.tier == "collector"], log)
+        _stop_each(settings, hosting().left_behind(settings), log)
 
 
 def stop_far(settings: Settings, log: Log = print) -> None:
-    """Stop the agents of other hosts at once; ``log`` gets those that may still run."""
+    """Stop the agents of other machines at once; ``log`` gets those that may still run."""
     with locked(settings, wait=True):
-        _stop_far(settings, [*deployed(settings), *remnants.known(settings)], 0, log)
-
-
-def forget(settings: Settings, host: str) -> None:
-    """Take the agents of a host out of what is deployed, and leave alone what is on the host."""
-    with locked(settings, wait=True):
-        for each in deployed(settings):
-            if each.runs_on == host:
-                write(settings, AgentChange(each.name, each.tier, "remove"))
-        for each in remnants.known(settings):
-            if each.runs_on == host:
-                remnants.remove(settings, each)
+        agents = [*deployed(settings), *hosting().left_behind(settings)]
+        _stop_each(settings, [a for a in agents if not machine_of(settings, a).ours], log)
 
 
 def rewind(
     settings: Settings, agent: Agent, sent: int = MEMORY_BYTES, log: Log = print
-) -> dict[str, tuple[int, int]]:
+) -> Mapping[str, tuple[int, int]]:
     """Have a stopped edge send its last lines again: the last `sent` bytes of each file.
 
     By default they are as many as a memory channel holds.
@@ -172,12 +151,15 @@ def drained(settings: Settings) -> bool:
     TAILDIR writes its position once a second, so this lags by that much. A last line without newline is
     not waited for.
     """
-    if remnants.known(settings):
+    if hosting().left_behind(settings):
         return False
     # Edges first: what leaves them between two readings is then seen in a collector.
     for each in reversed(deployed(settings)):
         try:
-            if not _all_read(settings, each) or not lifecycle.counters(settings, each).drained:
+            if (
+                not machine_of(settings, each).all_read(each)
+                or not lifecycle.counters(settings, each).drained
+            ):
                 return False
         except (metrics.MetricsUnreachable, AgentError):
             return False
@@ -197,19 +179,24 @@ def wait_drained(settings: Settings, timeout: float = 120.0) -> None:
 def _changes(settings: Settings) -> list[AgentChange]:
     """What is to be done. Raises inventory.InventoryError, and DeployError if a log directory is no good."""
     todo = [change for change in plan(settings) if change.action != "unchanged"]
-    _check_directories(settings, todo)
+    for change in todo:
+        agent = change.rendered.agent if change.rendered else None
+        if agent and (refused := machine_of(settings, agent).refuses(agent)):
+            raise DeployError(f"{change.agent}: {refused}")
     return todo
 
 
-def _stop_far(settings: Settings, agents: Sequence[Agent], drain_seconds: float, log: Log) -> None:
+def _stop_each(settings: Settings, agents: Sequence[Agent], log: Log, drain_seconds: float = 0) -> None:
+    """Stop agents, on all machines at the same time; ``log`` gets those that may still run."""
+
     def stop(those: list[Agent]) -> None:
         for each in those:
             try:
-                lifecycle.stop(settings, each, log, drain=True, drain_seconds=drain_seconds)
-            except Exception as error:  # whatever a host answers, the others are stopped
-                log(f"{each.name} is not known to be stopped: {error}")
+                lifecycle.stop(settings, each, log, drain=drain_seconds > 0, drain_seconds=drain_seconds)
+            except Exception as error:
+                log(f"{each.name} is not known to be stopped: {reason(each, error)}")
 
-    by_host([a for a in agents if a.runs_on != LOCAL], stop)
+    by_machine(agents, stop)
 
 
 def _without(changes: Sequence[AgentChange], left: Iterable[str]) -> list[AgentChange]:
@@ -217,8 +204,9 @@ def _without(changes: Sequence[AgentChange], left: Iterable[str]) -> list[AgentC
 
 
 def _stop_removed(settings: Settings, changes: Sequence[AgentChange], tier: str, log: Log) -> dict[str, str]:
-    """Drain and stop the agents of other hosts that go; returns why others cannot be drained, by name."""
+    """Drain and stop the agents that go, where versions lie side by side; why others cannot be, by name."""
     gone = {change.agent for change in changes if change.rendered is None and change.tier == tier}
+    agents = [a for a in deployed(settings) if a.name in gone and machine_of(settings, a).versioned]
     left: dict[str, str] = {}
 
     def stop(those: list[Agent]) -> None:
@@ -231,7 +219,7 @@ def _stop_removed(settings: Settings, changes: Sequence[AgentChange], tier: str,
                     f"gone for good, give up what is on it: sluice hosts forget {each.runs_on}"
                 )
 
-    by_host([a for a in deployed(settings) if a.runs_on != LOCAL and a.name in gone], stop)
+    by_machine(agents, stop)
     return left
 
 
@@ -246,11 +234,11 @@ def _tied(changes: Sequence[AgentChange], left: dict[str, str]) -> dict[str, str
 
 
 def _stop_changed(settings: Settings, changes: Sequence[AgentChange], tier: str, log: Log) -> None:
-    """Stop this machine's agents that change or go.
+    """Stop the agents that change or go, where a new version overwrites the old one.
 
-    One elsewhere that changes goes on until its new version lies beside the old one.
+    Elsewhere one that changes goes on until its new version lies beside the old one.
     """
-    there = {a.name: a for a in deployed(settings) if a.runs_on == LOCAL}
+    there = {a.name: a for a in deployed(settings) if not machine_of(settings, a).versioned}
     for change in changes:
         old = there.get(change.agent)
         if change.tier != tier or old is None or _moves(change, old):
@@ -286,7 +274,7 @@ def _prepare(settings: Settings, changes: Sequence[AgentChange], log: Log) -> di
     left: dict[str, str] = {}
     for _, rendered, old in _moving(settings, changes):
         try:
-            prepare(settings, rendered, log)
+            hosting().prepare(settings, rendered, log)
         except (AgentError, HostUnreachable) as error:
             left[old.name] = _stays(old, error)
             if rendered.tls and not speaks_tls(settings, old):
@@ -299,33 +287,7 @@ def _relocate(settings: Settings, changes: Sequence[AgentChange], log: Log) -> d
     left: dict[str, str] = {}
     for change, _, old in _moving(settings, changes):
         try:
-            relocate(settings, old, change, log)
+            hosting().relocate(settings, old, change, log)
         except (AgentError, HostUnreachable) as error:
             left[old.name] = _stays(old, error)
     return left
-
-
-def _check_directories(settings: Settings, changes: Sequence[AgentChange]) -> None:
-    """Check the log directories outside the instance, before anything is touched.
-
-    Raises DeployError if one is missing or cannot be read.
-    """
-    for change in changes:
-        agent = change.rendered.agent if change.rendered and not change.remote else None
-        for pattern in agent.patterns(settings.home) if agent else ():
-            where = pattern.directory
-            if where.is_relative_to(settings.home):
-                continue
-            if not where.is_dir():
-                raise DeployError(f"{change.agent}: {where} is no directory: make it, or correct `files`")
-            if not os.access(where, os.R_OK | os.X_OK):
-                raise DeployError(f"{change.agent}: {where} cannot be read: give this user r and x on it")
-
-
-def _all_read(settings: Settings, agent: Agent) -> bool:
-    if agent.runs_on != LOCAL:
-        return remote.all_read(settings, agent)
-    files = [path for pattern in agent.patterns(settings.home) for path in pattern.files()]
-    positions = position.read(folder(settings, agent.name) / "position.json") or []
-    at_end = {p.file for p in positions if p.reached_end}
-    return all(str(path) in at_end or path.stat().st_size == 0 for path in files)

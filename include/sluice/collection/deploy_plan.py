@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from sluice.collection import inventory
-from sluice.collection.hosts import LOCAL
-from sluice.collection.render import AGENT_FILE, Agent, Rendered, folder, render
+from sluice.collection.agent import AGENT_FILE, Agent, folder
+from sluice.collection.render import Rendered, render
 from sluice.runtime.settings import Settings
 
 Action = Literal["create", "change", "remove", "unchanged"]
@@ -29,11 +29,6 @@ class AgentChange:
     action: Action
     diff: str = ""  # unified, of every file that differs
     rendered: Rendered | None = None  # None for one that is removed
-
-    @property
-    def remote(self) -> bool:
-        """Whether the agent is to run on another host."""
-        return self.rendered is not None and self.rendered.agent.runs_on != LOCAL
 
 
 def plan(settings: Settings, path: Path | None = None) -> list[AgentChange]:

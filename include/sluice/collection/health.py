@@ -2,8 +2,8 @@
 
 Rules, each with the alert's name behind ``<agent>:``
   unknown             its host does not answer: it may well run, so nothing is started
-  stopped             it is deployed on another host and does not run there
-  deployment          it runs on another host, and what is to be done to it fails
+  stopped             it is deployed and does not run
+  deployment          it runs, and what is to be done to it fails
   left on <host>      it moved away, and is not drained yet; blocks of lines may be in its channel there
   dead                the process is gone (its supervision restarts it)
   no metrics          it runs and does not answer
@@ -20,18 +20,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 
 import sqlalchemy
 
-from sluice.collection import lifecycle, metrics, remnants, remote
-from sluice.collection.at_once import by_host
-from sluice.collection.hosts import LOCAL
-from sluice.collection.keeper import ProcessState
+from sluice.collection import lifecycle, metrics
+from sluice.collection.agent import Agent
+from sluice.collection.at_once import by_machine, reason
+from sluice.collection.errors import HostUnreachable
+from sluice.collection.hosting import hosting, machine_of
+from sluice.collection.machine import ProcessState
 from sluice.collection.metrics import AgentCounters
-from sluice.collection.render import Agent
-from sluice.collection.ssh import HostUnreachable
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 
@@ -88,8 +87,8 @@ def check_all(
     def look(those: list[Agent]) -> list[Health]:
         return [check(settings, a, previous.get(a.name), failed.get(a.name, "")) for a in those]
 
-    found = {each.agent: each for healths in by_host(agents, look) for each in healths}
-    for left in remnants.overdue(settings):
+    found = {each.agent: each for healths in by_machine(agents, look) for each in healths}
+    for left in hosting().overdue(settings):
         if health := found.get(left.name):
             found[left.name] = replace(health, alerts={**health.alerts, **_left(left)})
     return found
@@ -101,36 +100,25 @@ def check(settings: Settings, agent: Agent, previous: Health | None = None, fail
     ``previous``: the last look, against which counters are compared. ``failed``: why it could not be started,
     or changed.
     """
-    if agent.runs_on != LOCAL:
-        return _check_remote(settings, agent, previous, failed)
-    record = lifecycle.record(settings, agent)
-    if record is None:  # stopping takes the record away, dying does not
-        return Health(agent.name, AgentState.STOPPED)
-    if not lifecycle.alive(settings, agent):
-        message = f"{agent.name} is dead (pid {record.pid}): see `sluice logs {agent.process}`"
-        return Health(agent.name, AgentState.DEAD, alerts={f"{agent.name}: dead": message})
-    age = datetime.now(UTC) - datetime.fromisoformat(record.started_at)
-    return _look(settings, agent, previous, age.total_seconds())
-
-
-def _check_remote(settings: Settings, agent: Agent, previous: Health | None, failed: str) -> Health:
-    name, at = agent.name, agent.runs_on
+    name, at = agent.name, ""
     try:
-        now = remote.status(settings, agent)
+        machine = machine_of(settings, agent)
+        at = "" if machine.ours else f" on {machine.name}"
+        now = machine.status(agent)
         if now.state == ProcessState.ALIVE:
             found = _look(settings, agent, previous, now.age)
-            wrong = {f"{name}: deployment": f"{name} on {at}: {failed}"} if failed else {}
+            wrong = {f"{name}: deployment": f"{name}{at}: {failed}"} if failed else {}
             return replace(found, alerts={**found.alerts, **wrong})
-    except Exception as error:  # a host may answer anything
-        message = f"{name} is unknown, it may well run: {error}"
+    except Exception as error:
+        message = f"{name} is unknown, it may well run: {reason(agent, error)}"
         return Health(name, AgentState.UNKNOWN, alerts={f"{name}: unknown": message})
     if now.state == ProcessState.DEAD:
-        message = f"{name} is dead (pid {now.pid} on {at}): {failed or f'see `sluice logs {agent.process}`'}"
+        message = f"{name} is dead (pid {now.pid}{at}): {failed or f'see `sluice logs {agent.process}`'}"
         return Health(name, AgentState.DEAD, alerts={f"{name}: dead": message})
     # Seen once it says nothing: a deployment stops an agent for a moment, and `sluice down` for good.
-    if not failed and (previous is None or previous.state != AgentState.STOPPED):
+    if not failed and (machine.ours or previous is None or previous.state != AgentState.STOPPED):
         return Health(name, AgentState.STOPPED)
-    message = f"{name} does not run on {at}: {failed or 'see the log of the task supervise'}"
+    message = f"{name} does not run{at}: {failed or 'see the log of the task supervise'}"
     return Health(name, AgentState.STOPPED, alerts={f"{name}: stopped": message})
 
 

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from sluice.collection import broker, enrolment, hosts, placed
-from sluice.collection.errors import EnrolError
-from sluice.collection.hosts import LOCAL, PLACED, Host
+from sluice.collection.agent import LOCAL
+from sluice.collection.errors import HostListError
+from sluice.collection.hosting import hosting
 from sluice.collection.pattern import Pattern, PatternError
 from sluice.runtime.settings import Settings
 from sluice.transmission.line_identity import KAFKA_HOST
@@ -30,6 +30,8 @@ MOST_COLLECTORS = 100
 MOST_FRONT_ENDS = 10_000
 LAST_PORT = 65_535
 SHOWN = 200  # characters of a value, in a message
+#: What a collector says instead of a host whose choice it leaves to the placement.
+PLACED = "placed"
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?")
 Port = Annotated[int, Field(ge=1024, le=LAST_PORT)]
@@ -81,28 +83,13 @@ class Inventory(BaseModel):
     topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")
     front_ends: list[FrontEnd] = Field(min_length=1, max_length=MOST_FRONT_ENDS)
     collectors: list[Collector] = Field(min_length=1, max_length=MOST_COLLECTORS)
-    _placement: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _placed: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     def host_of(self, collector: Collector) -> str:
         """The host on which the collector is to run."""
         if collector.runs_on != PLACED:
             return collector.runs_on
-        return self._placement.get(placed.unit(collector.name), LOCAL)
-
-
-def speaks_tls(inventory: Inventory, settings: Settings) -> bool:
-    """Whether edges and collectors speak TLS: one of them runs on another host, or may be placed there.
-
-    Raises hosts.HostsError.
-    """
-    if any(f.runs_on != LOCAL for f in inventory.front_ends):
-        return True
-    if any(c.runs_on not in (LOCAL, PLACED) for c in inventory.collectors):
-        return True
-    if all(c.runs_on == LOCAL for c in inventory.collectors):
-        return False  # without a look at hosts.yaml
-    may = set(broker.admitted(settings))
-    return any("collector" in host.roles and name in may for name, host in hosts.load(settings).items())
+        return self._placed.get(collector.name, LOCAL)
 
 
 def path_of(settings: Settings) -> Path:
@@ -111,10 +98,10 @@ def path_of(settings: Settings) -> Path:
     return own if own.exists() else settings.root / "include" / "collection.yaml"
 
 
-def load(
-    settings: Settings, path: Path | None = None, placement: Mapping[str, str] | None = None
-) -> Inventory:
-    """Read, check and complete the inventory. ``placement``: what the file of placements is to say.
+def load(settings: Settings, path: Path | None = None, placed: Mapping[str, str] | None = None) -> Inventory:
+    """Read, check and complete the inventory.
+
+    placed: the host of each collector that says `placed`, by its name; by default where the placement has it.
 
     Raises InventoryError with everything that is wrong.
     """
@@ -122,7 +109,7 @@ def load(
     try:
         data = yaml.load(path.read_text(), Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
         inventory = _complete(Inventory.model_validate(data), settings)
-        inventory._placement = placed.read(settings) if placement is None else placement
+        inventory._placed = hosting().placed(settings) if placed is None else placed
     except OSError as error:
         raise InventoryError(
             path, [f"cannot be read ({error.strerror}): create it, or restore it"]
@@ -131,7 +118,7 @@ def load(
         raise InventoryError(path, [f"not YAML: {' '.join(str(error).split())}"]) from error
     except ValidationError as error:
         raise InventoryError(path, [_problem(e) for e in error.errors()]) from error
-    except placed.PlacedError as error:
+    except HostListError as error:
         raise InventoryError(path, [str(error)]) from error
     if problems := list(_problems(inventory, settings)):
         raise InventoryError(path, problems)
@@ -189,7 +176,7 @@ def _problems(inventory: Inventory, settings: Settings) -> Iterable[str]:
         if port in others:
             yield f"{field} = {port}: this is the port of {others[port]}; choose another, or leave it out"
 
-    yield from _remote_problems(inventory, settings)
+    yield from hosting().problems(inventory, settings)
     known = {c.name for c in inventory.collectors}
     patterns: list[tuple[str, str]] = []
     for i, front_end in enumerate(inventory.front_ends):
@@ -207,78 +194,6 @@ def _problems(inventory: Inventory, settings: Settings) -> Iterable[str]:
             else:
                 patterns.append((field, f"{front_end.runs_on}:{pattern.directory}/{pattern.regex}"))
     yield from _doubles(patterns, "a file may be followed by one agent only")
-
-
-def _remote_problems(inventory: Inventory, settings: Settings) -> Iterable[str]:
-    """The problems of agents that run on other hosts; without one, hosts.yaml is not read."""
-    named = {f.runs_on for f in inventory.front_ends} | {c.runs_on for c in inventory.collectors}
-    if named == {LOCAL}:
-        return
-    try:
-        known = hosts.load(settings)
-    except hosts.HostsError as error:
-        yield str(error)
-        return
-    if speaks_tls(inventory, settings) and (problem := enrolment.local_problem(settings, known[LOCAL])):
-        yield problem
-    for i, front_end in enumerate(inventory.front_ends):
-        if front_end.runs_on != LOCAL:
-            yield from _front_end_problems(f"front_ends.{i}", front_end, settings, known)
-    for i, collector in enumerate(inventory.collectors):
-        name = inventory.host_of(collector)
-        if name != LOCAL:
-            field = f"collectors.{i}.runs_on"
-            if collector.runs_on == PLACED:
-                field = f"{placed.path_of(settings)}: {placed.unit(collector.name)}"
-            yield from _collector_problems(field, name, settings, known)
-    agents = Counter(
-        [f.runs_on for f in inventory.front_ends] + [inventory.host_of(c) for c in inventory.collectors]
-    )
-    for name, number in agents.items():
-        if name != LOCAL and name in known and number > known[name].slots:
-            slots = known[name].slots
-            yield f"host {name} has {slots} slots, {number} agents run on it: give it more, or move one"
-
-
-def _front_end_problems(
-    field: str, front_end: FrontEnd, settings: Settings, known: Mapping[str, Host]
-) -> Iterable[str]:
-    if problem := _host_problem(f"{field}.runs_on", front_end.runs_on, "edge", settings, known):
-        yield problem
-    if front_end.channel != "file":
-        yield f"{field}.channel = {front_end.channel!r}: say file: on another host it alone loses nothing"
-    for j, text in enumerate(front_end.files):
-        if text.startswith("{home}"):
-            yield f"{field}.files.{j} = {text!r}: {{home}} is on this machine; write the path out"
-
-
-def _collector_problems(
-    field: str, name: str, settings: Settings, known: Mapping[str, Host]
-) -> Iterable[str]:
-    if problem := _host_problem(field, name, "collector", settings, known):
-        yield problem
-    elif name not in broker.admitted(settings):
-        yield f"{field} = {name!r}: it has no user in Kafka yet: run `sluice hosts enrol {name}`"
-    if "kafka" in settings.external:
-        yield (
-            f"{field} = {name!r}: Kafka is external, and Sluice makes users only in its own; say local, or "
-            "take kafka out of --external"
-        )
-
-
-def _host_problem(
-    field: str, name: str, role: hosts.Role, settings: Settings, known: Mapping[str, Host]
-) -> str:
-    """Why no agent of that kind can run there; empty if one can."""
-    if name not in known:
-        return f"{field} = {name!r}: no such host; hosts.yaml has {', '.join(sorted(known))}"
-    if role not in known[name].roles:
-        return f"{field} = {name!r}: the host has no role {role}; add it to its `roles` in hosts.yaml"
-    try:
-        enrolment.enrolled(settings, known[name])
-    except EnrolError as error:
-        return f"{field}: {error}"
-    return ""
 
 
 def _doubles(values: Iterable[tuple[str, Any]], remedy: str) -> Iterable[str]:

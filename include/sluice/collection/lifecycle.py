@@ -1,23 +1,25 @@
-"""One agent's life: start, drain, stop, rewind. None of it loses a line.
+"""One agent's life, on whichever machine: start, drain, stop, rewind. None of it loses a line.
 
 An edge is stopped in three steps: its input is held (a file that its interceptor looks for), its channel
 drains, it gets SIGTERM. A memory channel that ended in any other way has lost what it held, so its files
 are then read again from as many bytes back as the channel can hold. Callers hold the deployment's lock.
+
+Every function raises HostUnreachable if another machine does not answer. Then nothing is known of the agent,
+and nothing is done to it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
-from sluice.collection import addresses, metrics, position, remote
-from sluice.collection.command import agent_command
+from sluice.collection import metrics
+from sluice.collection.agent import Agent
 from sluice.collection.errors import AgentError
-from sluice.collection.hosts import LOCAL
-from sluice.collection.keeper import ProcessState
-from sluice.collection.render import MEMORY_BYTES, Agent, folder
-from sluice.runtime import detached
+from sluice.collection.hosting import hosting, machine_of
+from sluice.collection.machine import Machine, ProcessState, Texts
+from sluice.collection.render import MEMORY_BYTES
 from sluice.runtime.settings import Settings
 
 Log = Callable[[str], None]
@@ -27,73 +29,68 @@ DRAIN_SECONDS = 60.0
 STOP_SECONDS = 20.0
 _POLL = 0.3
 
-#: Files in an agent's folder. `hold` stops its input; `clean` says that its memory held nothing when it
-#: ended.
-HOLD, CLEAN = "hold", "clean"
 _REST = {
     "memory": "what is in it will be read again when the agent starts",
     "file": "what is in it stays on disk and goes on when the agent starts",
 }
 
 
-def record(settings: Settings, agent: Agent) -> detached.ProcessRecord | None:
-    """The process record of an agent on this machine."""
-    return detached.read(agent.process, settings.home / "run")
-
-
 def alive(settings: Settings, agent: Agent) -> bool:
-    """Whether the agent runs. Raises HostUnreachable if its host does not answer."""
-    if agent.runs_on != LOCAL:
-        return remote.status(settings, agent).state == ProcessState.ALIVE
-    return detached.alive(record(settings, agent))
+    """Whether the agent runs."""
+    return machine_of(settings, agent).status(agent).state == ProcessState.ALIVE
 
 
-def settled(settings: Settings, agent: Agent) -> bool:
-    """Whether the agent runs and nothing is to be done to it; input that was left held is released.
+def settled(settings: Settings, agent: Agent, log: Log = lambda _: None) -> bool:
+    """Whether the agent runs with its deployed configuration, and nothing is to be done to it.
 
-    An agent on another host must also have its deployed configuration, which could not be brought there while
-    the host was away. An edge is told where the collectors are now. Raises HostUnreachable.
+    Input that was left held is released, and an edge is told where the collectors are now.
     """
-    if agent.runs_on != LOCAL:
-        return remote.settled(settings, agent)
-    addresses.write(settings, agent)
-    return alive(settings, agent)
+    machine = machine_of(settings, agent)
+    now = machine.status(agent)
+    if now.state != ProcessState.ALIVE or now.version != machine.version(agent):
+        return False
+    if now.held:
+        machine.hold(agent, held=False)
+        log(f"{agent.name}: input was still held by a deployment that died; released")
+    _tell(settings, machine, agent, now.collectors)
+    return True
 
 
 def counters(settings: Settings, agent: Agent) -> metrics.AgentCounters:
     """The agent's counters. Raises MetricsUnreachable; HostUnreachable is one."""
-    if agent.runs_on != LOCAL:
-        return remote.counters(settings, agent)
-    return metrics.read(agent.metrics_port, settings.host("flume"))
+    try:
+        machine = machine_of(settings, agent)
+    except AgentError as error:  # a list of hosts that cannot be used
+        raise metrics.MetricsUnreachable(str(error)) from error
+    return machine.counters(agent)
 
 
-def command(settings: Settings, agent: Agent) -> list[str]:
-    """The command line of an agent on this machine."""
-    where = folder(settings, agent.name)
-    return agent_command(
-        agent, configuration=where, state=where, home=settings.home, address=settings.bind_host
-    )
+def start(
+    settings: Settings,
+    agent: Agent,
+    log: Log,
+    *,
+    texts: Texts | None = None,
+    drain_seconds: float = DRAIN_SECONDS,
+) -> None:
+    """Have the agent run with its deployed configuration; adopt it if it does.
 
-
-def start(settings: Settings, agent: Agent, log: Log) -> None:
-    """Start the agent, or adopt it if it runs."""
-    if agent.runs_on != LOCAL:
-        remote.start(settings, agent, DRAIN_SECONDS, log)
+    texts: of another configuration, by the files' names. drain_seconds: how long an older version that runs
+    may take to drain.
+    """
+    machine = machine_of(settings, agent)
+    now = machine.status(agent)
+    if now.state == ProcessState.ALIVE and now.version == machine.version(agent, texts):
+        if now.held:
+            machine.hold(agent, held=False)
         return
-    where = folder(settings, agent.name)
-    found = record(settings, agent)
-    if found is not None and detached.alive(found):
-        (where / HOLD).unlink(missing_ok=True)
-        return
-    _recover(settings, agent, log)
-    for name in (HOLD, CLEAN):
-        (where / name).unlink(missing_ok=True)
-    addresses.write(settings, agent)
-    out = settings.home / "logs" / f"{agent.process}.out"
-    started = detached.start(
-        agent.process, command(settings, agent), cwd=where, log=out, run=settings.home / "run"
-    )
-    log(f"{agent.name}: started, pid {started.pid}")
+    if brought := machine.bring(agent, texts):
+        log(f"{agent.name}: {brought}")
+    if now.state == ProcessState.ALIVE:
+        stop(settings, agent, log, drain_seconds=drain_seconds)
+    _recover(machine, agent, log)
+    _tell(settings, machine, agent, now.collectors)
+    log(f"{agent.name}: started, {machine.start(agent, texts)}")
 
 
 def stop(
@@ -112,65 +109,55 @@ def stop(
     ended with nothing in its channel is not. If the channel does not drain, the agent keeps running and
     AgentError is raised.
     """
-    if must_drain and agent.tier == "collector" and clean(settings, agent):
-        return True
-    if agent.runs_on != LOCAL:
-        if must_drain:
-            remote.start(settings, agent, drain_seconds, log)
-            await_ready(settings, [agent])
-        return remote.stop(settings, agent, drain_seconds, log, must_drain)
-    where = folder(settings, agent.name)
+    machine = machine_of(settings, agent)
     if must_drain:
-        start(settings, agent, log)
+        if agent.tier == "collector" and clean(settings, agent):
+            return True
+        start(settings, agent, log, drain_seconds=drain_seconds)
         await_ready(settings, [agent])
-    found = record(settings, agent)
-    drained = False
-    if found is not None and detached.alive(found):
+    return stop_version(machine, agent, log, drain=drain, must_drain=must_drain, drain_seconds=drain_seconds)
+
+
+def stop_version(
+    machine: Machine,
+    agent: Agent,
+    log: Log,
+    *,
+    drain: bool = True,
+    must_drain: bool = False,
+    drain_seconds: float = DRAIN_SECONDS,
+) -> bool:
+    """Stop whichever version of the agent runs, as `stop` does; it is not started first."""
+    now, drained = machine.status(agent), False
+    if now.state == ProcessState.ALIVE:
         if drain or must_drain:
-            (where / HOLD).touch()
-            drained = metrics.drain(lambda: counters(settings, agent), drain_seconds)
+            machine.hold(agent, held=True)
+            drained = metrics.drain(lambda: machine.counters(agent), drain_seconds)
         if must_drain and not drained:
-            (where / HOLD).unlink(missing_ok=True)
-            raise AgentError(_undrained(settings, agent, drain_seconds))
+            machine.hold(agent, held=False)
+            raise AgentError(_undrained(machine, agent, drain_seconds))
         if drain and not drained:
             log(f"{agent.name}: channel not empty after {drain_seconds:g} s; " + _REST[agent.channel])
-        detached.stop(found, STOP_SECONDS, run=settings.home / "run")
-        if drained:
-            (where / CLEAN).touch()
+    if now.state != ProcessState.STOPPED:
+        machine.stop(agent, STOP_SECONDS, drained)
         log(f"{agent.name}: stopped" + (", drained" if drained else ""))
     # Here and not only at the next start: by then the inventory may have given it another kind of channel.
-    _recover(settings, agent, log)
+    _recover(machine, agent, log)
     return drained
 
 
-def _undrained(settings: Settings, agent: Agent, drain_seconds: float) -> str:
-    if not alive(settings, agent):
-        return (
-            f"{agent.name} ended while its channel drained: see `sluice logs {agent.process}`; it is started "
-            "again"
-        )
-    return (
-        f"{agent.name} still holds blocks of lines after {drain_seconds:g} s and would lose them: see with "
-        "`sluice status` why they do not move, then deploy again"
-    )
-
-
 def clean(settings: Settings, agent: Agent) -> bool:
-    """Whether the agent does not run, and its channel is known to hold nothing. Raises HostUnreachable."""
-    if agent.runs_on != LOCAL:
-        now = remote.status(settings, agent)
-        return now.state != ProcessState.ALIVE and now.clean
-    where = folder(settings, agent.name)
-    return not alive(settings, agent) and ((where / CLEAN).exists() or not (where / "channel").exists())
+    """Whether the agent does not run, and its channel is known to hold nothing."""
+    now = machine_of(settings, agent).status(agent)
+    return now.state != ProcessState.ALIVE and now.clean
 
 
-def rewind(settings: Settings, agent: Agent, sent: int, log: Log) -> dict[str, tuple[int, int]]:
+def rewind(settings: Settings, agent: Agent, sent: int, log: Log) -> Mapping[str, tuple[int, int]]:
     """Take a stopped edge back by `sent` bytes that were sent of each file; return {file: (old, new)}."""
     if alive(settings, agent):
         raise AgentError(f"{agent.name} runs: stop it before its positions are taken back")
-    moved = position.rewind(folder(settings, agent.name) / "position.json", sent, agent.max_line)
-    for file, (old, new) in moved.items():
-        log(f"{agent.name}: {file} will be read again from byte {new:,} (was {old:,})")
+    moved = machine_of(settings, agent).rewind(agent, sent)
+    _say_moved(agent, moved, log)
     return moved
 
 
@@ -194,9 +181,30 @@ def await_ready(settings: Settings, starting: Iterable[Agent]) -> None:
             time.sleep(_POLL)
 
 
-def _recover(settings: Settings, agent: Agent, log: Log) -> None:
+def _undrained(machine: Machine, agent: Agent, drain_seconds: float) -> str:
+    who = agent.name if machine.ours else f"{agent.name} on {machine.name}"
+    if machine.status(agent).state != ProcessState.ALIVE:
+        return (
+            f"{who} ended while its channel drained: see `sluice logs {agent.process}`; it is started again"
+        )
+    return (
+        f"{who} still holds blocks of lines after {drain_seconds:g} s and would lose them: see with "
+        "`sluice status` why they do not move, then deploy again"
+    )
+
+
+def _tell(settings: Settings, machine: Machine, agent: Agent, told: str) -> None:
+    """Bring the edge's file of addresses up to date. told: what the file says."""
+    text = hosting().addresses(settings, agent)
+    if text is not None and text != told:
+        machine.tell(agent, text)
+
+
+def _say_moved(agent: Agent, moved: Mapping[str, tuple[int, int]], log: Log) -> None:
+    for file, (old, new) in moved.items():
+        log(f"{agent.name}: {file} will be read again from byte {new:,} (was {old:,})")
+
+
+def _recover(machine: Machine, agent: Agent, log: Log) -> None:
     """Have lines read again that a memory channel may have lost when its agent ended."""
-    clean = folder(settings, agent.name) / CLEAN
-    if agent.tier == "edge" and agent.channel == "memory" and clean.parent.is_dir() and not clean.exists():
-        rewind(settings, agent, MEMORY_BYTES, log)
-        clean.touch()
+    _say_moved(agent, machine.recover(agent, MEMORY_BYTES), log)

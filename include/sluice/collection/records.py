@@ -9,8 +9,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from sluice.collection.agent import AGENT_FILE, Agent, folder
 from sluice.collection.deploy_plan import AgentChange
-from sluice.collection.render import folder
+from sluice.collection.hosting import machine_of
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings, make_secret
 
@@ -30,15 +31,19 @@ def write(settings: Settings, change: AgentChange) -> None:
     """
     where = folder(settings, change.agent)
     if change.rendered is None:
-        for name in ("agent.json", "agent.properties"):
+        for name in (AGENT_FILE, "agent.properties"):
             (where / name).unlink(missing_ok=True)
         return
     where.mkdir(parents=True, exist_ok=True)
     make_secret(settings.home, "identity")
-    for pattern in [] if change.remote else change.rendered.agent.patterns(settings.home):
-        pattern.directory.mkdir(parents=True, exist_ok=True)
+    machine_of(settings, change.rendered.agent).lay_out(change.rendered.agent)
     for name, text in change.rendered.files.items():
         write_whole(where / name, text)
+
+
+def speaks_tls(settings: Settings, collector: Agent) -> bool:
+    """Whether a deployed collector does; edges and collectors begin that together, in a deployment."""
+    return ".hold = " in (folder(settings, collector.name) / "agent.properties").read_text()
 
 
 @contextlib.contextmanager

@@ -6,21 +6,17 @@ behind the templates' numbers.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from pathlib import Path, PurePath
-from typing import Any, Literal
+from dataclasses import dataclass
+from pathlib import Path
 
 import jinja2
 
-from sluice.collection import broker, certificates, enrolment, hosts
-from sluice.collection.hosts import LOCAL
-from sluice.collection.inventory import Collector, FrontEnd, Inventory, speaks_tls
-from sluice.collection.pattern import Pattern
+from sluice.collection.agent import AGENT_FILE, Agent
+from sluice.collection.hosting import hosting
+from sluice.collection.inventory import Collector, FrontEnd, Inventory
 from sluice.runtime.settings import Settings
 from sluice.transmission.listener import STORE_PASSWORD
 
-AGENT_FILE = "agent.json"
 # A block of lines has at most 64 KiB, or is a single line (`sluice.flume.Blocks`).
 BATCH = 100  # blocks in a transaction that puts into a channel: below the 8 MiB at which a batch ends anyway
 SINK_BATCH = 32  # and in one that takes from it: a sink holds all of them in memory, however long they are
@@ -50,43 +46,6 @@ _jinja.filters["escaped"] = lambda text: str(text).replace("\\", "\\\\")
 
 
 @dataclass(frozen=True)
-class Agent:
-    """One Flume agent, as needed to start, watch and stop it."""
-
-    name: str
-    tier: Literal["edge", "collector"]
-    topic: str
-    channel: Literal["memory", "file"]
-    capacity: int  # of the channel, in blocks
-    metrics_port: int
-    port: int | None = None  # of a collector's Avro source
-    files: tuple[str, ...] = ()  # an edge's patterns, {home} not expanded
-    max_line: int = 0  # of an edge, in bytes: what is longer is cut
-    runs_on: str = LOCAL  # the host
-
-    @property
-    def process(self) -> str:
-        """The name of its process record."""
-        return f"flume-{self.name}"
-
-    @property
-    def logs_in(self) -> bool:
-        """Whether it is a collector that reaches Kafka from another host."""
-        return self.tier == "collector" and self.runs_on != LOCAL
-
-    def patterns(self, home: Path) -> list[Pattern]:
-        return [Pattern.parse(text, home) for text in self.files]
-
-    @classmethod
-    def from_json(cls, text: str) -> Agent:
-        data: dict[str, Any] = json.loads(text)
-        return cls(**{**data, "files": tuple(data["files"])})
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=1) + "\n"
-
-
-@dataclass(frozen=True)
 class Rendered:
     """An agent and the text of each file of its folder, by name."""
 
@@ -95,44 +54,10 @@ class Rendered:
     tls: bool = False  # between edges and collectors
 
 
-def folder(settings: Settings, name: str) -> Path:
-    """Where an agent's configuration, position and file channel lie."""
-    return settings.home / "flume" / name
-
-
-@dataclass(frozen=True)
-class AgentFiles:
-    """Where an agent's files lie on its host."""
-
-    home: PurePath  # names of log files below it are relative; its folder `logs` has the agent's log
-    folder: PurePath  # the position, the channel
-    identity_key: PurePath
-    certificates: PurePath
-
-
-def place(settings: Settings, name: str, runs_on: str = LOCAL) -> AgentFiles:
-    """Where the files of the agent of that name lie. On another host all is in the agent's own folder."""
-    if runs_on == LOCAL:
-        secrets = settings.home / "secrets" / "identity"
-        return AgentFiles(settings.home, folder(settings, name), secrets, enrolment.folder(settings, LOCAL))
-    agent = PurePath(_enrolled(settings, runs_on).directory) / "agents" / name
-    state = agent / "state"
-    return AgentFiles(state, state, agent / "current" / "identity.key", agent / "current")
-
-
-def addresses_file(settings: Settings, agent: Agent) -> PurePath:
-    """Where an edge that speaks TLS finds the collectors' addresses, on its host (`addresses`)."""
-    return place(settings, agent.name, agent.runs_on).folder / "collectors"
-
-
-def _enrolled(settings: Settings, name: str) -> enrolment.Enrolled:
-    return enrolment.enrolled(settings, enrolment.known(settings, name))
-
-
 def render(inventory: Inventory, settings: Settings) -> dict[str, Rendered]:
     """Every agent's files, collectors first, by the agent's name."""
     # With agents on other hosts the collectors listen to the network: over TLS, for all edges alike.
-    tls = speaks_tls(inventory, settings)
+    tls = hosting().speaks_tls(inventory, settings)
     collectors = [_collector(c, inventory, settings, tls) for c in inventory.collectors]
     edges = [_edge(f, inventory, settings, tls) for f in inventory.front_ends]
     return {r.agent.name: r for r in [*collectors, *edges]}
@@ -168,7 +93,6 @@ def _edge(front_end: FrontEnd, inventory: Inventory, settings: Settings, tls: bo
         settings,
         tls,
         sinks=sinks,
-        addresses=addresses_file(settings, agent),
         patterns=patterns,
         idle_ms=IDLE_MS,
     )
@@ -185,17 +109,16 @@ def _collector(collector: Collector, inventory: Inventory, settings: Settings, t
         port=collector.port,
         runs_on=inventory.host_of(collector),
     )
-    known = hosts.load(settings) if tls else {}
+    machine = hosting().machine(settings, agent.runs_on)
     return _rendered(
         agent,
         "collector.properties.j2",
         settings,
         tls,
-        address=known[agent.runs_on].address if tls else settings.bind_host,
+        address=machine.address if tls else settings.bind_host,
         topic=inventory.topic,
-        bootstrap=(
-            broker.bootstrap(settings, known[LOCAL].address) if agent.logs_in else settings.kafka.bootstrap
-        ),
+        bootstrap=machine.bootstrap,
+        logs_in=machine.logs_in,
         store_password=STORE_PASSWORD,
         max_request=settings.kafka.max_message_bytes + OVERHEAD,
         partitioner=PARTITIONER,
@@ -204,17 +127,18 @@ def _collector(collector: Collector, inventory: Inventory, settings: Settings, t
 
 
 def _rendered(agent: Agent, template: str, settings: Settings, tls: bool, **values: object) -> Rendered:
-    at = place(settings, agent.name, agent.runs_on)
+    machine = hosting().machine(settings, agent.runs_on)
+    at = machine.files(agent.name)
     values |= {
         "agent": agent,
         "tls": tls,
         "home": at.home,
         "folder": at.folder,
         "key": at.identity_key,
-        "identity": at.certificates / certificates.IDENTITY,
-        "trust": at.certificates / certificates.TRUST,
-        # On another host they are part of the version.
-        "certificates": certificates.checksum(Path(at.certificates)) if agent.runs_on == LOCAL else "",
+        "addresses": at.addresses,
+        "identity": at.identity,
+        "trust": at.trust,
+        "certificates": machine.certificates,
         "batch": BATCH,
         "sink_batch": SINK_BATCH,
         "memory_bytes": MEMORY_BYTES,

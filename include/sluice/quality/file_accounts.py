@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
 
 import numpy as np
 
+from sluice.collection.machine import ReadableFile
 from sluice.runtime.arrays import Ints
 from sluice.runtime.settings import Settings
-
-
-class ReadableFile(Protocol):
-    """A file, on this machine or another one."""
-
-    def open(self, mode: Literal["rb"], /) -> io.BufferedReader: ...
-
 
 NOTHING: Ints = np.empty(0, np.int64)
 CHUNK_BYTES = 32 << 20
@@ -89,22 +81,15 @@ def front_end_files(settings: Settings, topic: str) -> Iterator[tuple[tuple[str,
 
     What is on the disk is the last generation of its name; earlier ones cannot be read again.
     """
-    from sluice.collection import deploy, inventory, position, remote
-    from sluice.collection.hosts import LOCAL
+    from sluice.collection import inventory
+    from sluice.collection.hosting import hosting
     from sluice.collection.pattern import Pattern
-    from sluice.collection.render import folder
 
     collected = inventory.load(settings)
     if collected.topic != topic:
         return
-    for agent in deploy.agents(settings):
-        if agent.tier == "edge" and agent.runs_on != LOCAL:
-            for name, file in remote.log_files(settings, agent).items():
-                yield (agent.name, name), file
     for front_end in collected.front_ends:
-        if front_end.runs_on != LOCAL:
-            continue
-        known = position.generations(folder(settings, front_end.host) / position.GENERATIONS_FILE)
-        for text in front_end.files:
-            for path in Pattern.parse(text, settings.home).files():
-                yield (front_end.host, position.identity(path, settings.home, known)), path
+        patterns = [Pattern.parse(text, settings.home) for text in front_end.files]
+        machine = hosting().machine(settings, front_end.runs_on)
+        for name, file in machine.log_files(front_end.host, patterns).items():
+            yield (front_end.host, name), file

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from sluice.collection import inventory
-from sluice.collection.hosts import LOCAL
+from sluice.collection.agent import LOCAL
 from sluice.collection.pattern import Pattern
 from sluice.runtime.days import today
 from sluice.runtime.settings import Settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -10,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 from sluice.metrics import load_team
 from sluice.runtime.installed import own_version
 from sluice.tasks import TaskSpec, TopicSpec
+from sluice_airflow import SEVERAL_HOSTS
 from sluice_airflow.api import (
     errors,
     events,
@@ -18,7 +20,6 @@ from sluice_airflow.api import (
     lines,
     lists,
     metrics,
-    placement,
     results,
     sql_password,
     statements,
@@ -53,7 +54,7 @@ def make_app() -> FastAPI:
         lists,
         topics,
         lag,
-        placement,
+        *_of_several_hosts(),
         history,
         statements,
         sql_password,
@@ -70,6 +71,15 @@ def make_app() -> FastAPI:
     errors.install(app)
     app.add_middleware(BasicLogin)
     return app
+
+
+def _of_several_hosts() -> list[ModuleType]:
+    """The routes that need the package of several hosts, if it is installed."""
+    if not SEVERAL_HOSTS:
+        return []
+    from sluice_airflow.api import placement
+
+    return [placement]
 
 
 def document(app: FastAPI) -> dict[str, Any]:

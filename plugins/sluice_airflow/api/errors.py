@@ -12,9 +12,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from sluice.archive.topic_deletion import TopicKept
-from sluice.collection.hosts import HostsError
+from sluice.collection.errors import HostListError
 from sluice.collection.inventory import InventoryError
-from sluice.collection.placed import PlacedError
 from sluice.results.chart import TooManyValues
 from sluice.results.layers import UnknownVersion
 from sluice.results.query import BadQuery
@@ -46,9 +45,8 @@ _STATUS: dict[type[Exception], int] = {
     StatementMissing: NOT_FOUND,
     NothingCounted: NOT_FOUND,
     ListInUse: CONFLICT,
-    HostsError: CONFLICT,
+    HostListError: CONFLICT,
     InventoryError: CONFLICT,
-    PlacedError: CONFLICT,
     TopicInUse: CONFLICT,
     TopicKept: CONFLICT,
     UnknownTopic: NOT_FOUND,

@@ -11,12 +11,12 @@ from pydantic import BaseModel, Field
 
 from sluice.runtime.settings import get_settings
 from sluice.storage.postgres import engine
-from sluice.units import proposals
-from sluice.units.catalogue import KINDS
-from sluice.units.proposals import Proposal
-from sluice.units.view import HostState
 from sluice_airflow.api.looks import Looks
 from sluice_airflow.api.security import Reader
+from sluice_hosts.units import proposals
+from sluice_hosts.units.catalogue import KINDS
+from sluice_hosts.units.proposals import Proposal
+from sluice_hosts.units.view import HostState
 
 router = APIRouter(tags=["placement"])
 

@@ -12,10 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sluice.collection import enrolment, hosts, ssh
-from sluice.collection.emulated import fleet, power
-from sluice.collection.emulated.host import EmulatedHost, HostDied
 from sluice.runtime.settings import ROOT, Settings
+from sluice_hosts import hosts
+from sluice_hosts.emulated import fleet, power
+from sluice_hosts.emulated.host import EmulatedHost, HostDied
+from sluice_hosts.links import ssh
+from sluice_hosts.trust import enrolment
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -25,8 +27,8 @@ ROLES: fleet.Roles = {"h1": ("edge",), "h2": ("edge", "collector")}
 KEEPER = """
 import subprocess, sys, time
 from pathlib import Path
-from sluice.collection.emulated import power
-from sluice.collection.emulated.host import EmulatedHost
+from sluice_hosts.emulated import power
+from sluice_hosts.emulated.host import EmulatedHost
 home = Path(sys.argv[1])
 EmulatedHost(home, "127.0.1.1").switch_on()
 subprocess.Popen(["/bin/sleep", "1000"], env={power.HOME: str(home)}, start_new_session=True)

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from sluice.collection.emulated import power
+from sluice_hosts.emulated import power
 from tests.waiting import until
 
 #: A process that begins others without a pause, as a keeper begins its agent.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.collection.render import Agent, folder
+from sluice.collection.agent import Agent, folder
 from sluice.monitoring.flow import seen as module
 from sluice.monitoring.flow.seen import AgentNow, FlowLook, agents, asked
 from sluice.runtime.settings import Settings

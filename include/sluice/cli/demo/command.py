@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from sluice.cli.demo import hosts
 from sluice.cli.demo.counting import grouping_reports, wait_counted, whole_audit
 from sluice.cli.demo.dashboard import make_dashboard
-from sluice.cli.demo.hosts import Layout
-from sluice.cli.demo.move import replay_and_move
 from sluice.cli.demo.nights import compute
 from sluice.cli.demo.problems import TOPIC
 from sluice.cli.demo.steps import apply_tasks, deploy, replay_log, start
@@ -27,6 +24,7 @@ from sluice.stack.memory import PeakMemory
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
+    from sluice_hosts.commands.demo_hosts import Layout
 
 #: How many tasks are compared at a time: some wait for Hive while the results of another are decoded.
 COMPARED_AT_ONCE = 3
@@ -37,16 +35,33 @@ def demonstrate(settings: Settings, log: Path | None, phases: Phases, layout: La
 
     layout: of the hosts on which the agents run; None: all runs on this machine.
     """
-    with hosts.running(settings, layout, phases) if layout else nullcontext():
+    with _hosts(settings, layout, phases):
         with PeakMemory(settings) as memory:
             report = run(settings, log, phases, memory, layout)
         path = settings.home / "report.json"
         report.write(path)
         typer.echo("\n" + report.text())
         typer.echo(closing(settings, report, path))
-        if layout and hosts.waits_for_enter():
+        if layout and waits_for_enter():
             input()
     return report.agrees
+
+
+@contextmanager
+def _hosts(settings: Settings, layout: Layout | None, phases: Phases) -> Iterator[None]:
+    """The hosts of the layout, while the demo runs."""
+    if layout is None:
+        yield
+        return
+    from sluice_hosts.commands import demo_hosts
+
+    with demo_hosts.running(settings, layout, phases):
+        yield
+
+
+def waits_for_enter() -> bool:
+    """Whether a person is there, who may want to look at what runs before it ends."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def run(
@@ -72,6 +87,8 @@ def prove(
         deploy(settings, airflow, say)
     move = None
     if layout:
+        from sluice_hosts.commands.demo_move import replay_and_move
+
         with phases.phase("replay the log and move") as say:
             move = replay_and_move(settings, log, layout, say)
     else:
@@ -151,6 +168,6 @@ def fate(report: DemoReport) -> str:
     task = report.tasks[0].name if report.tasks else "TASK"
     if report.move is None:
         return f"The platform stays up: try `sluice results {task}`; `sluice down` stops it."
-    if hosts.waits_for_enter():
+    if waits_for_enter():
         return f"The platform and its hosts run until you press Enter: try `sluice results {task}` elsewhere."
     return "The platform and its hosts end now."

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from filelock import FileLock, Timeout
 
-from sluice.cli.demo.hosts import MOST, layout
-from sluice.cli.demo.problems import DemoError, NoLog
+from sluice.cli.demo.problems import MOST_HOSTS, DemoError, NoLog
 from sluice.cli.demo.steps import clear
 from sluice.cli.phases import Phases
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
+    from sluice_hosts.commands.demo_hosts import Layout
 
 INSTANCE = "demo"
 
@@ -33,7 +33,9 @@ def demo(
     ] = None,
     hosts: Annotated[
         str | None,
-        typer.Option(metavar="N", help=f"Run the agents on N emulated hosts, 1 to {MOST}, and move one."),
+        typer.Option(
+            metavar="N", help=f"Run the agents on N emulated hosts, 1 to {MOST_HOSTS}, and move one."
+        ),
     ] = None,
 ) -> None:
     """Run the whole platform on one log and prove that its counts agree.
@@ -63,7 +65,7 @@ def demo(
     get_settings.cache_clear()
     settings = get_settings()
     network.require_outside()
-    log, wanted = usable(logs), layout(hosts)
+    log, wanted = usable(logs), layout_of(hosts)
     phases = Phases()
     with alone(settings):
         with phases.phase("clear the old demo") as say:
@@ -75,6 +77,15 @@ def demo(
         load_team()
 
         raise typer.Exit(0 if demonstrate(settings, log, phases, wanted) else 1)
+
+
+def layout_of(hosts: str | None) -> Layout | None:
+    """Which emulated host runs what; None if all runs on this machine. Raises NoHosts."""
+    if hosts is None:
+        return None
+    from sluice_hosts.commands.demo_hosts import layout
+
+    return layout(hosts)
 
 
 @contextmanager

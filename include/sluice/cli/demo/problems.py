@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
 
 TOPIC = "logs"
+#: Over how many emulated hosts the demo may run.
+MOST_HOSTS = 5
 
 
 class DemoError(RuntimeError):

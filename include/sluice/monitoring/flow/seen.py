@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sluice.collection import deploy, lifecycle, metrics
+from sluice.collection.agent import Agent
 from sluice.collection.health import FAILURES
-from sluice.collection.render import Agent
 from sluice.monitoring import figures
 from sluice.monitoring.flow.asks import Asks, Question, Said
 from sluice.monitoring.flow.booked import TopicBooks, books

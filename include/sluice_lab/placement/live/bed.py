@@ -19,12 +19,12 @@ import psutil
 import sqlalchemy as sa
 import yaml
 
-from sluice.collection import deploy, placed, remote
-from sluice.collection.emulated import fleet
-from sluice.collection.emulated.host import HostDied
-from sluice.collection.hosts import PLACED, Role
+from sluice.collection import deploy
+from sluice.collection.agent import Agent
+from sluice.collection.hosting import machine_of
+from sluice.collection.inventory import PLACED
+from sluice.collection.machine import ProcessState
 from sluice.collection.records import DeployError
-from sluice.collection.render import Agent
 from sluice.placement.base import Cluster
 from sluice.runtime.settings import Settings, make_secret
 from sluice.stack import initialise, private, secrets
@@ -32,6 +32,10 @@ from sluice.stack.daemon import Daemon, Unhealthy
 from sluice.stack.daemons.kafka import KAFKA
 from sluice.stack.daemons.postgres import POSTGRES
 from sluice.storage.postgres import engine
+from sluice_hosts import placed
+from sluice_hosts.emulated import fleet
+from sluice_hosts.emulated.host import HostDied
+from sluice_hosts.hosts import Role
 from sluice_lab.placement.live import scenarios
 from sluice_lab.processes import LaboratoryFailed, end_with_laboratory
 
@@ -109,8 +113,9 @@ class Bed:
 
     def pid(self, unit: str) -> int:
         """The process of a unit. Raises LaboratoryFailed if it does not run."""
-        now = remote.status(self.settings, deploy.agent(self.settings, unit))
-        if now.state != "alive":
+        agent = deploy.agent(self.settings, unit)
+        now = machine_of(self.settings, agent).status(agent)
+        if now.state != ProcessState.ALIVE:
             raise LaboratoryFailed(f"{unit} does not run")
         return now.pid
 

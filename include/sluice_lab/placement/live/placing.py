@@ -14,15 +14,16 @@ from types import TracebackType
 
 import sqlalchemy as sa
 
-from sluice.collection import deploy, hosts
+from sluice.collection import deploy
 from sluice.runtime.settings import Settings
 from sluice.storage.schema import unit_loads, unit_moves
-from sluice.units import measure
-from sluice.units.agents import Collectors
-from sluice.units.catalogue import KINDS
-from sluice.units.kinds import Kind
-from sluice.units.proposals import propose
-from sluice.units.watch import UnitWatch
+from sluice_hosts import hosts
+from sluice_hosts.units import measure
+from sluice_hosts.units.agents import Collectors
+from sluice_hosts.units.catalogue import KINDS
+from sluice_hosts.units.kinds import Kind
+from sluice_hosts.units.proposals import propose
+from sluice_hosts.units.watch import UnitWatch
 from sluice_lab.placement.live import watching
 from sluice_lab.placement.live.watching import Taken
 from sluice_lab.processes import LaboratoryFailed

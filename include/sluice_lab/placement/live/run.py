@@ -13,7 +13,7 @@ import psutil
 from sluice.placement.measures import load_spread
 from sluice.placement.migration import MENDED, migrate
 from sluice.runtime.settings import Settings
-from sluice.units.catalogue import KINDS
+from sluice_hosts.units.catalogue import KINDS
 from sluice_lab.placement.computed import PLACERS
 from sluice_lab.placement.live import arrivals, scenarios
 from sluice_lab.placement.live.arrivals import Account

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sluice.collection.hosts import LOCAL
+from sluice.collection.agent import LOCAL
 from sluice.placement.base import Cluster, Host, Unit
 from sluice.placement.measures import load_spread
 from sluice.placement.usage import low_usage_first

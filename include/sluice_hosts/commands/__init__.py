@@ -1,0 +1,1 @@
+"""`sluice hosts`, `sluice jobs`, `sluice placement`, and the demo over several hosts."""
