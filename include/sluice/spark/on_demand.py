@@ -1,7 +1,7 @@
 """A Spark session that starts when it is first needed.
 
 A session is a JVM, which takes 5 s of CPU time to start, and then some hundred MB. A driver that counts few
-lines at a time needs none (docs/decisions/0064-spark-starts-when-a-batch-needs-it.md).
+lines at a time needs none (docs/decisions/0009-start-of-spark.md).
 """
 
 from __future__ import annotations

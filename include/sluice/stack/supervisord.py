@@ -1,6 +1,6 @@
 """The instance's supervisord: how to configure, start and call it.
 
-It listens on a unix socket of mode 0600 and on no port. docs/decisions/0001-process-supervisor.md says why
+It listens on a unix socket of mode 0600 and on no port. docs/decisions/0001-supervision.md says why
 this supervisor was chosen.
 """
 

@@ -46,7 +46,7 @@ from sluice.storage.epochs import PeriodKey, StatePeriod
 LARGE, LARGEST = 64 << 10, 512 << 10
 #: A delta has at most this share of its block. Then all deltas of a fold have less than the block itself.
 LITTLE = 8
-#: A block that every batch touches is folded once in FOLD commits (docs/decisions/0023).
+#: A block that every batch touches is folded once in FOLD commits (docs/decisions/0017).
 FOLD = 8
 
 

@@ -1,6 +1,6 @@
 """OpenID Connect: where a person is sent, and what the provider says of the person who comes back.
 
-The authorization code flow with PKCE. docs/decisions/0074-log-in-by-a-provider.md says what is checked where.
+The authorization code flow with PKCE. docs/decisions/0070-log-ins.md says what is checked where.
 """
 
 from __future__ import annotations
