@@ -62,15 +62,15 @@ test-containers: $(INSTALLED) ## the platform in containers, with podman as root
 attack: setup ## every route by every caller, hostile SQL and hostile records, against the tests' instance; prints figures (about 15 minutes)
 	@$(BIN)/python -m tests.attack
 
-bench: setup ## the performance bars, measured here (about 100 minutes); not grouping's, nor topic_moves; exits with 1 if one fails
-	@$(BIN)/python -m tests.bench
+bench: setup ## the performance bars, measured here (about 100 minutes); not grouping's; exits with 1 if one fails
+	@$(BIN)/python -m sluice_lab.bench
 
 bench-grouping: setup ## only the bars of grouping, by itself and in Spark (about 20 minutes)
-	@$(BIN)/python -m tests.bench grouping_bars grouping
+	@$(BIN)/python -m sluice_lab.bench grouping_bars grouping
 
 lab: $(INSTALLED) ## measure the strategies of grouping, write docs/grouping.md, print the bars (a few minutes)
 	@$(BIN)/sluice lab page
-	@$(BIN)/python -m tests.bench grouping_bars
+	@$(BIN)/python -m sluice_lab.bench grouping_bars
 
 lab-transmission: setup ## compare assignors on live brokers, write docs/transmission.md, print its tables and bars (100 minutes; RUNS=30: 16 hours; it goes on where it was stopped)
 	@$(BIN)/sluice lab transmission $(if $(RUNS),--runs $(RUNS)) $(if $(SCENARIOS),--scenarios $(SCENARIOS))

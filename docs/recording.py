@@ -84,9 +84,9 @@ def main() -> None:
         os.environ["SLUICE_INSTANCE"] = sys.argv[1]
     sys.path.insert(0, str(ROOT))
     from tests.browser.people import admin, console, log_in
-    from tests.browser.tools import started
 
     from sluice.runtime.settings import get_settings
+    from sluice_lab.browser.tools import started
 
     settings = get_settings()
     IMAGES.mkdir(exist_ok=True)
@@ -124,7 +124,7 @@ def lines_of_today(settings: Settings) -> Iterator[None]:
 
 def newcomer(film: Film, frame: Frame) -> str:
     """From the first page to a live chart; returns the name of the statistic."""
-    from tests.browser.test_pages import until
+    from sluice_lab.browser.pages import until
 
     frame.locator(".figure").first.wait_for()
     film.click(frame.get_by_role("link", name="Statistics"))
@@ -162,8 +162,8 @@ def compared_days(settings: Settings) -> tuple[date, date]:
 
 def pictures(page: Page, days: tuple[date, date]) -> None:
     """Pictures of pages without Airflow's frame, some in the dark theme. days: what they show."""
-    from tests.browser.people import CONSOLE
-    from tests.browser.test_pages import settled
+    from sluice_lab.browser.pages import settled
+    from sluice_lab.browser.people import CONSOLE
 
     chart = f"charts?task=hits_by_status&since={days[0]}&until={days[1]}&split=status&shape=stack"
     for name, path, theme, size in (
@@ -182,7 +182,7 @@ def pictures(page: Page, days: tuple[date, date]) -> None:
 
 def delete(page: Page, name: str) -> None:
     """Delete the statistic that was made."""
-    from tests.browser.people import CONSOLE
+    from sluice_lab.browser.people import CONSOLE
 
     page.goto(f"{CONSOLE}/statistics/task/{name}/delete")
     page.get_by_role("button", name=f"Delete {name}").click()

@@ -34,7 +34,7 @@ PROCESSES = max(3, os.cpu_count() or 1)
 #: By files, because what a module sets up, such as an SQL endpoint, takes longer than most of its tests.
 BY_FILES = ("--dist", "loadfile", "--no-loadscope-reorder")
 LINT = ("make", "--no-print-directory", "lint")
-BROWSER = (sys.executable, "-m", "tests.browser.tools")
+BROWSER = (sys.executable, "-m", "sluice_lab.browser.tools")
 LONG = "long"
 LOWER = 10  # niceness
 SLOWEST = ("-v", "--durations=15")

@@ -15,7 +15,7 @@ from sluice.runtime.jvm import QUICK
 from sluice.runtime.settings import Settings
 from sluice.stack import bringup, entry, network, ports, shutdown, supervisord
 from sluice.stack.catalogue import DAEMONS
-from tests import databases
+from sluice_lab.bench import databases
 
 TEST_INSTANCE = "test"
 #: Variables of whoever starts the instance: no process may get the first, and Airflow alone the second.

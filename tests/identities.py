@@ -1,13 +1,11 @@
-"""Records as collectors send them: with an identity, its proof, and a key that a line's doubles share."""
+"""What a test needs to send a record as collectors do: a key for its proof, and one that doubles share.
+
+Its headers are made by `sluice_lab.bench.headers`.
+"""
 
 from __future__ import annotations
 
 import re
-
-from sluice.transmission.line_schema import HOST, MAC, SRC_FILE, SRC_OFFSET
-from sluice.transmission.mac import mac
-
-Headers = list[tuple[str, bytes]]
 
 #: For tests without a running instance.
 KEY = b"the key of the tests"
@@ -19,15 +17,3 @@ CLIENT = re.compile(rb"\S{0,64}")
 def record_key(line: bytes) -> bytes:
     found = CLIENT.match(line)
     return found.group() if found else b""
-
-
-def to_headers(host: str, src_file: str, src_offset: int, line: bytes, key: bytes) -> Headers:
-    """The headers of a line of that identity; `src_offset` is its first byte in its file."""
-    identity = [(HOST, host.encode()), (SRC_FILE, src_file.encode()), (SRC_OFFSET, b"%d" % src_offset)]
-    return signed(identity, line, key)
-
-
-def signed(identity: Headers, line: bytes, key: bytes) -> Headers:
-    """The headers of an identity, and the proof of it."""
-    first = dict(reversed(identity))
-    return [*identity, (MAC, mac(key, first[HOST], first[SRC_FILE], first[SRC_OFFSET], line))]

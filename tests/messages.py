@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from sluice.transmission.identity import records
 from sluice.transmission.line_schema import LINE_SCHEMA
-from tests.identities import KEY, Headers, to_headers
+from sluice_lab.bench.headers import Headers, to_headers
+from tests.identities import KEY
 
 ARRIVAL = 1_700_000_000_000
 

@@ -15,7 +15,7 @@ _WHOLE = 100  # from here on, digits after the point mean nothing
 _EXACT = 1e-4
 
 
-class Bar(NamedTuple):
+class TextBar(NamedTuple):
     """One thing to reach. holds: whether it was. figure: what was found, in words."""
 
     name: str

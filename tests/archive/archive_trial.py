@@ -3,55 +3,33 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
-from sluice.archive import layout
-from sluice.archive.claim import Claims
 from sluice.archive.file import ArchivedPartition
-from sluice.archive.verification import Verified, verify
-from sluice.runtime.settings import ROOT, Settings
-from sluice.storage.hdfs import HdfsFile, HdfsStore
+from sluice.runtime.settings import Settings
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
-from tests.identities import record_key, to_headers
-from tests.waiting import SECONDS, until
-
-PLACE = ["offset", "line_in_record", "src_offset", "line"]
-#: Offset, line in the record, src_offset, line.
-Placed = tuple[int, int, int, bytes]
-#: By partition, in the order of the offsets.
-Contents = dict[int, list[Placed]]
+from sluice_lab.bench.archiver_trial import ArchiverTrial
+from sluice_lab.bench.headers import to_headers
+from tests.identities import record_key
+from tests.waiting import until
 
 
 @dataclass
-class Trial:
-    """A topic of some partitions, its archive, and methods to handle both."""
+class Trial(ArchiverTrial):
+    """A trial that also sends lines, and knows what the archive must hold. sent: so many lines."""
 
-    settings: Settings
-    topic: str
-    scratch: Path
     sent: int = 0
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-    partitions_made: int = 2
-    _read: dict[tuple[str, HdfsFile], list[Placed]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        with Topics(self.settings) as topics:
-            self.topic_id = topics.create(self.topic, partitions=self.partitions_made).id
 
     def recreate(self) -> None:
         admin = KafkaAdminClient(bootstrap_servers=self.settings.kafka.bootstrap)
@@ -67,12 +45,6 @@ class Trial:
 
     def place(self, partition: int = 0) -> ArchivedPartition:
         return ArchivedPartition(self.topic, self.topic_id, partition)
-
-    def claims(self, partition: int = 0) -> Claims:
-        return Claims(HdfsStore.of(self.settings), self.directory(partition))
-
-    def directory(self, partition: int = 0) -> str:
-        return layout.partition_directory(self.settings, self.topic, self.topic_id, partition)
 
     def produce(self, lines: int, *, partition: int | None = None, transactions: int = 0) -> None:
         """Send so many lines, in so many `transactions` if any: each leaves a gap in the offsets."""
@@ -128,44 +100,6 @@ class Trial:
         admin.delete_records({TopicPartition(self.topic, partition): before})
         admin.close()
 
-    def in_kafka(self) -> Contents:
-        """What Kafka has, a line at a time."""
-        consumer = KafkaConsumer(
-            bootstrap_servers=self.settings.kafka.bootstrap, enable_auto_commit=False, max_poll_records=10_000
-        )
-        partitions = [TopicPartition(self.topic, number) for number in range(self.partitions_made)]
-        consumer.assign(partitions)
-        consumer.seek_to_beginning(*partitions)
-        ends = consumer.end_offsets(partitions)
-        found: Contents = {number: [] for number in range(self.partitions_made)}
-        while any(consumer.position(at) < ends[at] for at in partitions):
-            for at, messages in consumer.poll(timeout_ms=500, max_records=10_000).items():
-                for m in messages:
-                    begin = int(dict(m.headers)["src_offset"])
-                    for number, line in enumerate(m.value.split(b"\n")):
-                        found[at.partition].append((m.offset, number, begin, line))
-                        begin += len(line) + 1
-        consumer.close()
-        return found
-
-    def archived(self) -> Contents:
-        """What the archive's files hold, straight from HDFS."""
-        found: Contents = {number: [] for number in range(self.partitions_made)}
-        for partition in found:
-            folder = self.directory(partition)
-            for file in self.claims(partition).files():
-                # Tests ask ten times a second. A file that was replaced has another time.
-                if (folder, file) not in self._read:
-                    self._read[folder, file] = self._rows(f"{folder}/{file.name}")
-                found[partition] += self._read[folder, file]
-        return found
-
-    def _rows(self, path: str) -> list[Placed]:
-        file = pq.ParquetFile(pa.BufferReader(HdfsStore.of(self.settings).read(path)))
-        columns = [name for name in PLACE if name in file.schema_arrow.names]
-        rows = file.read(columns=columns).to_pylist()
-        return [tuple(row.get(name, 0) for name in PLACE) for row in rows]
-
     def archives_everything(self) -> bool:
         found = self.archived()
         return sum(map(len, found.values())) >= self.sent and found == self.in_kafka()
@@ -174,41 +108,13 @@ class Trial:
         """The archive has what Kafka has: no line more, none less, none twice."""
         try:
             until(self.archives_everything, what="the archive has every line")
-        except AssertionError:
+        except TimeoutError:
             archive, kafka = self.archived(), self.in_kafka()
             for partition, lines in kafka.items():
                 places = [(offset, number) for offset, number, *_ in archive[partition]]
                 assert places == sorted(set(places))
                 assert archive[partition] == lines
             raise
-
-    def process(self, fault: str = "", member: str = "archiver", **limits: Any) -> subprocess.Popen[bytes]:
-        """An archiver as a process of its own; `fault` names the point where it dies."""
-        limits = {"max_lines": 500, "max_age_seconds": 1.0} | limits
-        environment = {
-            **os.environ,
-            "SLUICE_INSTANCE": self.settings.instance,
-            "SLUICE_FAULT": fault,
-            **{f"SLUICE_ARCHIVE__{name.upper()}": str(value) for name, value in limits.items()},
-        }
-        progress = self.scratch / f"progress-{len(self.processes)}.json"
-        command = [
-            sys.executable,
-            ROOT / "jobs" / "archiver.py",
-            "--topic",
-            self.topic,
-            "--progress",
-            progress,
-            "--member",
-            member,
-        ]
-        with (self.scratch / f"log-{len(self.processes)}.txt").open("wb") as log:
-            process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-        self.processes.append(process)
-        return process
-
-    def log(self, process: subprocess.Popen[bytes]) -> str:
-        return (self.scratch / f"log-{self.processes.index(process)}.txt").read_text()
 
     def partitions(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
         """The heartbeat of a process: its partitions' progress."""
@@ -218,27 +124,12 @@ class Trial:
         found: dict[str, Any] = json.loads(path.read_text())["topics"][self.topic]["partitions"]
         return found
 
-    def stop(self, process: subprocess.Popen[bytes]) -> int:
-        process.send_signal(signal.SIGTERM)
-        return process.wait(SECONDS)
-
 
 @contextmanager
 def trial_of(settings: Settings, scratch: Path, partitions: int = 2) -> Iterator[Trial]:
     """A trial with a topic of its own; all of it is gone at the end."""
-    trial = Trial(settings, f"h4_{secrets.token_hex(5)}", scratch, partitions_made=partitions)
-    try:
+    with closing(Trial(settings, scratch, partitions)) as trial:
         yield trial
-    finally:
-        for process in trial.processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.kill()
-                process.wait()
-        admin = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)
-        admin.delete_topics([trial.topic])
-        admin.close()
-        HdfsStore.of(settings).delete(f"{settings.hdfs.raw}/{trial.topic}", recursive=True)
 
 
 @dataclass
@@ -261,18 +152,6 @@ class Here:
         self.stopping.set()
         self.thread.join(60)
         assert not self.thread.is_alive()
-
-
-def verified(trial: Trial) -> dict[tuple[str, int], Verified]:
-    """What `sluice archive verify` finds, by topic id and partition."""
-    return {(each.topic_id, each.partition): each for each in verify(trial.settings, trial.topic)}
-
-
-def ends(trial: Trial) -> dict[tuple[str, int], int]:
-    """Where each partition of the archive ends; none may have a problem."""
-    found = verified(trial)
-    assert not [each.problem for each in found.values() if each.problem]
-    return {place: each.next for place, each in found.items()}
 
 
 def sluice_archive(trial: Trial, command: str) -> subprocess.CompletedProcess[str]:

@@ -17,7 +17,7 @@ from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.storage.schema import archive_files
 from sluice.transmission.line_schema import LINE_IN_RECORD
-from tests.archive.archive_trial import Here, Trial, ends, verified
+from tests.archive.archive_trial import Here, Trial
 from tests.waiting import until
 
 pytestmark = pytest.mark.stack
@@ -42,7 +42,7 @@ def test_an_archiver_that_is_killed_inside_a_batch(trial: Trial, fault: str) -> 
     trial.process(max_lines=300)
     trial.assert_exact()
     assert sum(lines for _, lines in indexed(trial)) == 4_150
-    assert sum(records for records, _ in indexed(trial)) == sum(ends(trial).values())
+    assert sum(records for records, _ in indexed(trial)) == sum(trial.ends().values())
 
 
 def test_a_rebalance_between_two_archivers(trial: Trial) -> None:
@@ -72,7 +72,7 @@ def test_files_of_before_there_were_blocks_stand_beside_new_ones(
     here = archive_here()
     until(lambda: sum(map(len, trial.archived().values())) == 500, what="all is archived")
     here.stop()
-    found = verified(trial)
+    found = trial.verified()
     assert not [each.problem for each in found.values() if each.problem]
     assert sum(each.lines for each in found.values()) == 500
     assert sum(each.records for each in found.values()) < 300

@@ -15,7 +15,7 @@ from kafka.coordinator.base import BaseCoordinator
 from sluice.archive import index, membership, session
 from sluice.transmission.lag import archive_group, group_lag
 from sluice.transmission.topics import Topics
-from tests.archive.archive_trial import Here, Trial, ends
+from tests.archive.archive_trial import Here, Trial
 from tests.waiting import until
 
 pytestmark = pytest.mark.stack
@@ -117,6 +117,6 @@ def test_gaps_that_kafka_itself_skips_are_no_loss(trial: Trial, archive_here: Ca
     trial.produce(600, partition=0, transactions=6)
     archive_here(max_lines=150)
     trial.assert_exact()
-    ends(trial)
+    trial.ends()
     skipped = [trial.claims().footer(file).skipped for file in trial.claims().files()]
     assert sum(skipped) >= 5

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from sluice.archive.inbox import MESSAGE_BYTES, OUT_OF_RANGE, TOGETHER_BYTES, WAITING_BYTES, Inbox
-from tests.identities import Headers
+from sluice_lab.bench.headers import Headers
 
 LONG = 30.0
 

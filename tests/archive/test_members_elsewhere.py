@@ -18,7 +18,7 @@ from sluice.storage.rebalances import KEPT, last
 from sluice_hosts import placed
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.jobs import moving, places
-from tests.archive.archive_trial import Trial, ends, trial_of
+from tests.archive.archive_trial import Trial, trial_of
 from tests.collection.one_host import with_jobs
 from tests.repeated import repeated
 from tests.waiting import until
@@ -106,7 +106,7 @@ def test_each_line_is_archived_once_whoever_is_killed_while_the_archiver_moves(
         supervisor.stop()
     assert not [each for each in machine.processes() if "jobs/archiver.py" in " ".join(each.cmdline())]
     trial.assert_exact()
-    ends(trial)
+    trial.ends()
 
 
 def gone(path: Path) -> bool:

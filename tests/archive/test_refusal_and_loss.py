@@ -15,7 +15,7 @@ from sluice.storage import alerts
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.storage.schema import archive_files, archive_losses
-from tests.archive.archive_trial import Here, Trial, ends, sluice_archive, verified
+from tests.archive.archive_trial import Here, Trial, sluice_archive
 from tests.waiting import until
 
 pytestmark = pytest.mark.stack
@@ -62,14 +62,14 @@ def test_a_gap_between_files_stops_the_partition_until_it_is_declared_lost(
     assert f"archive of topic '{trial.topic}', partition 0: offsets 10 to 14 are missing" in message
     until(lambda: open_alerts(trial) == [message], what="the refusal is an alert")
     until(lambda: len(trial.archived()[1]) == 10, what="the other partition goes on")
-    assert "offsets 10 to 14 are missing" in (verified(trial)[trial.topic_id, 0].problem or "")
+    assert "offsets 10 to 14 are missing" in (trial.verified()[trial.topic_id, 0].problem or "")
     with pytest.raises(service.NoSuchGap, match="its gaps: 10-14"):
         service.record_gap(trial.settings, trial.topic, 0, 12)
 
     service.record_gap(trial.settings, trial.topic, 0, 10)
     until(lambda: len(trial.archived()[0]) == 20, what="it goes on")
     assert (0, 10, 15) in lost_ranges(trial)
-    assert ends(trial) == {(trial.topic_id, 0): 40, (trial.topic_id, 1): 10}
+    assert trial.ends() == {(trial.topic_id, 0): 40, (trial.topic_id, 1): 10}
     until(lambda: message not in open_alerts(trial), what="the refusal is over")
 
 
@@ -116,7 +116,7 @@ def test_what_kafka_no_longer_has_is_written_down_as_lost(
     until(lambda: len(trial.archived()[0]) == 120, what="the rest is archived")
 
     assert lost_ranges(trial) == [(0, 0, 30), (0, 100, 150)]
-    assert ends(trial)[trial.topic_id, 0] == 200
+    assert trial.ends()[trial.topic_id, 0] == 200
     assert [trial.claims().footer(file).loss is None for file in trial.claims().files()].count(False) == 2
     told = "offsets 100 to 149 were deleted before they were archived"
     until(lambda: any(told in message for message in open_alerts(trial)), what="the loss is an alert")
@@ -137,7 +137,7 @@ def test_records_deleted_under_a_running_archiver_are_written_down_as_lost(
     monkeypatch.setattr("sluice.archive.inbox.WAITING_BYTES", 16 << 20)
     until(lambda: len(trial.archived()[0]) == 70, what="the rest is archived")
     assert lost_ranges(trial) == [(0, 50, 80)]
-    assert ends(trial)[trial.topic_id, 0] == 100
+    assert trial.ends()[trial.topic_id, 0] == 100
 
 
 def test_the_index_is_rebuilt_from_the_footers(trial: Trial, archive_here: Callable[..., Here]) -> None:
@@ -191,6 +191,6 @@ def test_a_topic_made_again_gets_an_archive_of_its_own(
     trial.produce(700, partition=0)
     until(lambda: len(trial.archived()[0]) == 700, what="the new one is archived")
     assert trial.archived() == trial.in_kafka()
-    assert ends(trial) == {(old, 0): 600, (trial.topic_id, 0): 700}
+    assert trial.ends() == {(old, 0): 600, (trial.topic_id, 0): 700}
     trial.topic_id = old
     assert trial.archived()[0] == old_lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tests.plugins.conftest  # noqa: F401 - Airflow without daemons
-from tests.browser.tools import started
+from sluice_lab.browser.tools import started
 from tests.waiting import SECONDS
 
 if TYPE_CHECKING:

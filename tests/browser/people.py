@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sluice.runtime.settings import Settings, read_secret
-from sluice.stack.users import Role, Users
+from sluice.stack.users import Role
+from sluice_lab.browser.people import PATIENCE_MS, known, logged_in
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Frame, Page
 
-#: How long a page of Airflow may take on a busy machine.
-PATIENCE_MS = 60_000.0
-CONSOLE = "/sluice/console"
 #: What the focused element is called: its label, its text, or its name.
 _FOCUSED = """() => {
   const own = document.activeElement;
@@ -35,30 +32,6 @@ def log_in(page: Page, user: str, password: str) -> None:
 def admin(settings: Settings) -> tuple[str, str]:
     """The name and the password of the platform's own admin."""
     return settings.airflow.user, read_secret(settings.home, "airflow_admin")
-
-
-@contextmanager
-def known(settings: Settings, role: Role) -> Iterator[dict[str, str]]:
-    """The name and the password of a new user with this role, who is removed afterwards."""
-    users, name = Users(settings), f"{role}-{uuid.uuid4().hex[:8]}"
-    login = {"username": name, "password": users.add(name, role)}
-    try:
-        yield login
-    finally:
-        users.remove(name)
-
-
-@contextmanager
-def logged_in(settings: Settings, browser: Browser, login: dict[str, str]) -> Iterator[Page]:
-    """A page in a context of its own, of the user who logs in, as the log-in page would."""
-    context = browser.new_context(base_url=settings.airflow.url, viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(PATIENCE_MS)
-    answer = context.request.post("/auth/token", data=login, headers={"Origin": settings.airflow.url})
-    assert answer.ok, answer.text()
-    try:
-        yield context.new_page()
-    finally:
-        context.close()
 
 
 @contextmanager

@@ -9,9 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from sluice_lab.browser.pages import settled, until
 from tests.browser.site import HOURS
 from tests.browser.test_dashboards import LONGEST_REST_MS
-from tests.browser.test_pages import expensive, rested, seen_again, settled, unseen, until, visit
+from tests.browser.test_pages import expensive, rested, seen_again, unseen, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

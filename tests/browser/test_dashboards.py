@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.storage.dashboards import MOST_CHARTS, Dashboard, Dashboards, PinnedChart
+from sluice_lab.browser.pages import settled, until
 from tests.browser.filled import HOSTILE
-from tests.browser.test_pages import expensive, rested, settled, until, visit
+from tests.browser.test_pages import expensive, rested, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

@@ -9,7 +9,8 @@ import pytest
 
 from sluice.runtime.settings import Settings
 from sluice.stack.users import Role
-from tests.browser.people import CONSOLE, PATIENCE_MS, admin, console, log_in, somebody
+from sluice_lab.browser.people import CONSOLE, PATIENCE_MS
+from tests.browser.people import admin, console, log_in, somebody
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -11,8 +11,9 @@ import httpx
 import pytest
 
 from sluice.runtime.settings import Settings
+from sluice_lab.browser.people import PATIENCE_MS
 from tests.attack.callers import token
-from tests.browser.people import PATIENCE_MS, admin, log_in
+from tests.browser.people import admin, log_in
 from tests.security.strangers import ASK, Stranger, outside
 
 if TYPE_CHECKING:

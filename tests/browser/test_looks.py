@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 from PIL import Image, ImageDraw
 
+from sluice_lab.browser.pages import until
 from tests.browser import pictures
-from tests.browser.test_pages import PAGES, until, visit
+from tests.browser.test_pages import PAGES, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.tools import modules
+from sluice_lab.browser.pages import settled, until
+from sluice_lab.browser.tools import modules
 from tests.waiting import SECONDS
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Frame, Locator, Page, Request, Route
+    from playwright.sync_api import Locator, Page, Request, Route
 
     from tests.browser.site import Site
 
@@ -45,19 +46,6 @@ PAGES = (
     "/console/topics",
     MISSING,
 )
-
-
-def settled(page: Page) -> None:
-    """Wait until nothing is being loaded."""
-    page.wait_for_selector("[aria-busy=true]", state="detached")
-
-
-def until(page: Page | Frame, holds: str, seconds: float = SECONDS) -> None:
-    """Wait until an expression holds. The page forbids what Playwright's own way of waiting needs."""
-    deadline = time.monotonic() + seconds
-    while not page.evaluate(holds):
-        assert time.monotonic() < deadline, holds
-        page.wait_for_timeout(50)
 
 
 def visit(page: Page, path: str) -> None:

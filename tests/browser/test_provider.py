@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.people import PATIENCE_MS
+from sluice_lab.browser.people import PATIENCE_MS
 from tests.plugins.log_in_site import ME, Site, log_in_site
 from tests.plugins.oidc_provider import OidcProvider, oidc_provider
 

@@ -12,7 +12,8 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.tasks.store import TaskStore
-from tests.browser.people import CONSOLE, somebody
+from sluice_lab.browser.people import CONSOLE
+from tests.browser.people import somebody
 from tests.engine.samples import spec
 
 if TYPE_CHECKING:

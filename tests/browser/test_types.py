@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from sluice.stack.jars import require
-from tests.browser.tools import HERE, modules, node
+from sluice_lab.browser.tools import modules, node
 
 pytestmark = pytest.mark.slow
+
+CONFIGURATION = Path(__file__).with_name("tsconfig.json")
 
 
 def checked(tmp_path: Path, scripts: list[Path]) -> str:
@@ -21,7 +23,7 @@ def checked(tmp_path: Path, scripts: list[Path]) -> str:
     with zipfile.ZipFile(jar) as packed:
         types = packed.read(f"META-INF/resources/webjars/uplot/{version}/dist/uPlot.d.ts")
     (tmp_path / "uPlot.d.ts").write_bytes(types)
-    project = json.loads((HERE / "tsconfig.json").read_text())
+    project = json.loads(CONFIGURATION.read_text())
     project["files"] = ["uPlot.d.ts", *map(str, scripts)]
     (tmp_path / "tsconfig.json").write_text(json.dumps(project))
     return node(modules() / "typescript" / "bin" / "tsc", "--pretty", "false", "-p", tmp_path).stdout

@@ -38,7 +38,10 @@ def test_it_is_small_and_its_user_is_not_root(image: dict[str, Any]) -> None:
 
 def test_it_has_a_java_runtime_and_nothing_to_build_or_test_with(image: dict[str, Any]) -> None:
     assert has("java -version")
-    for absent in ("command -v javac", "command -v mvn", "python -c 'import pytest'"):
+    modules = (
+        f"python -c 'import {module}'" for module in ("pytest", "sluice_lab.bench", "sluice_lab.browser")
+    )
+    for absent in ("command -v javac", "command -v mvn", *modules):
         assert not has(absent), absent
 
 

@@ -16,7 +16,7 @@ PACKAGES = {path.parent.name: path.parent for path in (ROOT / "include" / "sluic
 }
 #: Tests of what is no package. dags and plugins test the folders of their names,
 #: browser the console's pages, containers the image, pins what is pinned; hosts are machines for other tests.
-BESIDE = {"bench", "browser", "containers", "dags", "docs", "e2e", "hosts", "pins", "plugins", "security"}
+BESIDE = {"browser", "containers", "dags", "docs", "e2e", "hosts", "pins", "plugins", "security"}
 FILES = sorted(path.relative_to(TESTS) for folder in PACKAGES for path in (TESTS / folder).rglob("test_*.py"))
 
 

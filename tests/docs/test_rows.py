@@ -37,7 +37,8 @@ def rows() -> list[list[str]]:
     """The packages of each row, top row first, as pyproject.toml tells import-linter."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
-    assert not any("ignore_imports" in contract for contract in contracts)
+    ignored = [each["ignore_imports"] for each in contracts if "ignore_imports" in each]
+    assert ignored == [["sluice_lab.bench.* -> pyspark"]]  # rivals run in Spark
     (contract,) = (each for each in contracts if each["type"] == "layers")
     assert contract["exhaustive"]
     return [row.split(" | ") for row in contract["layers"]]

@@ -9,7 +9,7 @@ import pytest
 from sluice.runtime.settings import ROOT
 
 FUNCTION, CLASS = 50, 200
-FOLDERS = ("dags", "include/sluice", "jobs", "plugins", "tests")
+FOLDERS = ("dags", "include", "jobs", "plugins", "tests")
 KERNELS = ("kernels.py", "kernels")
 
 

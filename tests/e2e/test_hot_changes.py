@@ -24,8 +24,8 @@ from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.postgres import engine
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
+from sluice_lab.bench.headers import to_headers
 from tests.e2e.running import DAYS, MINUTE, TOPIC, Platform, access_line, access_lines
-from tests.identities import to_headers
 from tests.waiting import until
 
 pytestmark = pytest.mark.e2e

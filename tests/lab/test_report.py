@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from sluice_lab.commands.grouping import app
 from sluice_lab.commands.report import report, tables
-from sluice_lab.tables import Bar, TextTable
+from sluice_lab.tables import TextBar, TextTable
 from sluice_lab.transmission import page as transmission
 
 PAGE = f"""# Page
@@ -48,12 +48,12 @@ def test_tables_come_with_what_leads_to_them() -> None:
 def test_bars_that_fail_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE)
-    report(page, [Bar("even", "0.1", holds=True)])
+    report(page, [TextBar("even", "0.1", holds=True)])
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-3:] == ["c", "-", "z"]
     assert shown.err == f"wrote {page}\n"
     with pytest.raises(typer.Exit) as ended:
-        report(page, [Bar("even", "0.1", holds=True), Bar("quick", "9 s", holds=False)])
+        report(page, [TextBar("even", "0.1", holds=True), TextBar("quick", "9 s", holds=False)])
     assert ended.value.exit_code == 1
     assert capsys.readouterr().err == f"wrote {page}\nfails: quick: 9 s\n"
 

@@ -34,10 +34,10 @@ from sluice.storage.retention import RetentionBook
 from sluice.tasks.spec import TaskSpec
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
+from sluice_lab.bench.databases import administer
+from sluice_lab.bench.headers import to_headers
 from tests.airflow_home import prepare
 from tests.batch.backfill.test_backfill import Layers
-from tests.databases import administer
-from tests.identities import to_headers
 from tests.loops import run
 from tests.speed.speed_driver import _own_database
 

@@ -18,8 +18,8 @@ from sluice.monitoring import look
 from sluice.storage.hdfs import HdfsStore
 from sluice.transmission.mac import identity_key
 from sluice_hosts.jobs import places
+from sluice_lab.bench.headers import to_headers
 from tests.archive.archive_trial import Trial
-from tests.identities import to_headers
 
 #: Lines in a record. Each line is a number of its own: the record's, and its place in the record.
 LINES = 1_000

@@ -25,8 +25,8 @@ from sluice.storage.postgres import engine
 from sluice.storage.rebalances import KEPT, last
 from sluice.transmission.lag import archive_group
 from sluice.transmission.topics import Topics
-from tests.archive.archive_trial import Trial, trial_of, verified
-from tests.databases import database
+from sluice_lab.bench.databases import database
+from tests.archive.archive_trial import Trial, trial_of
 from tests.loops import run
 from tests.plugins.archivers import LINES, Load, Look, archived_numbers, told
 from tests.plugins.triggers import deferred_to, watched
@@ -132,7 +132,7 @@ def assert_because_of_the_lag(looks: Sequence[Look], changes: Sequence[tuple[flo
 
 def assert_once(trial: Trial, records: int) -> None:
     """The archive is whole, and has each line once: none is lost, none is doubled."""
-    found = [*verified(trial).values()]
+    found = [*trial.verified().values()]
     assert [each.problem for each in found] == [None] * PARTITIONS
     assert (sum(each.records for each in found), sum(each.lines for each in found)) == (
         records,

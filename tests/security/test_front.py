@@ -17,7 +17,7 @@ import pytest
 
 from sluice.runtime.settings import Settings
 from sluice.stack.process_groups import of_daemon
-from tests.browser.people import known
+from sluice_lab.browser.people import known
 from tests.security.routes import airflow_routes
 from tests.security.strangers import ASK, Stranger, outside
 

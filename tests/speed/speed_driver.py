@@ -32,8 +32,9 @@ from sluice.tasks.spec import TaskSpec
 from sluice.tasks.store import TaskStore
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
-from tests.databases import administer
-from tests.identities import record_key, to_headers
+from sluice_lab.bench.databases import administer
+from sluice_lab.bench.headers import to_headers
+from tests.identities import record_key
 from tests.waiting import SECONDS
 
 STAMP = re.compile(rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\]")

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sluice.runtime.settings import Settings
 from sluice.stack.environment import environment
 from sluice.storage import schema
-from tests.cluster import cluster
+from sluice_lab.bench.spark_cluster import cluster
 from tests.free_ports import free_ports
 from tests.quality.two_layers import TwoLayers
 from tests.speed.speed_driver import STAMP, SpeedTest, access_lines

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
 from sluice.storage import schema
-from tests.identities import to_headers
+from sluice_lab.bench.headers import to_headers
 from tests.speed.speed_driver import SpeedTest, access_lines
 from tests.waiting import until
 

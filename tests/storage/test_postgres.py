@@ -14,7 +14,7 @@ from sluice.runtime.settings import Settings
 from sluice.storage import locks, postgres
 from sluice.storage.postgres import SchemaRefused, engine, migrate, patiently
 from sluice.storage.schema import metadata
-from tests import databases
+from sluice_lab.bench import databases
 
 
 @pytest.fixture

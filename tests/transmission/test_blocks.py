@@ -13,8 +13,9 @@ from sluice.transmission import blocks, identity
 from sluice.transmission.identity import header_number, header_text, records
 from sluice.transmission.line_schema import LINE_SCHEMA
 from sluice.transmission.mac import mac
+from sluice_lab.bench.headers import Headers
 from tests.examples import examples
-from tests.identities import KEY, Headers
+from tests.identities import KEY
 from tests.messages import ARRIVAL, Message, block, rows
 
 NAMES = ("host", "src_file", "src_offset")

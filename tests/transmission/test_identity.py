@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from sluice.transmission.identity import records
 from sluice.transmission.line_schema import FORGED, IDENTITY, LINE_SCHEMA
-from tests.identities import KEY, to_headers
+from sluice_lab.bench.headers import to_headers
+from tests.identities import KEY
 from tests.messages import Message
 
 

@@ -6,7 +6,8 @@ import pyarrow as pa
 from sluice.transmission.identity import LONGEST
 from sluice.transmission.line_identity import identify
 from sluice.transmission.line_schema import IDENTITY, LINE_SCHEMA
-from tests.identities import KEY, Headers, signed
+from sluice_lab.bench.headers import Headers, signed
+from tests.identities import KEY
 from tests.messages import Message, decoded
 
 

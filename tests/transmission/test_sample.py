@@ -13,7 +13,7 @@ from sluice.runtime.settings import Settings
 from sluice.transmission.mac import identity_key
 from sluice.transmission.sample import sample
 from sluice.transmission.topics import TopicMissing, Topics
-from tests.identities import to_headers
+from sluice_lab.bench.headers import to_headers
 from tests.waiting import SECONDS
 
 pytestmark = pytest.mark.stack

@@ -50,7 +50,7 @@ class Costs:
     send: s, to hash, route and write a tuple at the source. take: t, to read a tuple and find its series at
     the worker.
     row, byte: R and B, the cost of a partial aggregate, and of each of its bytes, from where it is made until
-    it is merged. B is the time that combine loses on the points of `tests.bench grouping` with 4 KB a key,
+    it is merged. B is the time that combine loses on the points of the bench `grouping` with 4 KB a key,
     divided by the bytes that it merges there.
     """
 

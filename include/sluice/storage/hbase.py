@@ -5,7 +5,7 @@ operation that fails on a broken connection, or on a region that is between two 
 fresh connection until `patience` has passed. After a kill -9 of everything under HBase, its data could be
 read again after 21-28 s.
 
-Measured through Thrift: 233 single gets/s, so always batch; `python -m tests.bench hbase` has the rest.
+Measured through Thrift: 233 single gets/s, so always batch; `python -m sluice_lab.bench hbase` has the rest.
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ import typer
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
-    from sluice_lab.tables import Bar
+    from sluice_lab.tables import TextBar
 
 
-def report(page: Path, bars: Sequence[Bar]) -> None:
+def report(page: Path, bars: Sequence[TextBar]) -> None:
     """Print every table of a page that was written. Raises Exit(1) if a bar fails, and names it."""
     for part in tables(page.read_text()):
         if isinstance(part, str):

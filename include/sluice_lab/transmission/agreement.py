@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sluice_lab.tables import Bar, selected
+from sluice_lab.tables import TextBar, selected
 from sluice_lab.transmission.chance import StepOutcome, read
 from sluice_lab.transmission.rivals import ALL, KAFKAS
 from sluice_lab.transmission.scenarios import SCENARIOS
 from sluice_lab.trials import Row
 
 
-def bars(scenario: str, computed: Sequence[Row], live: Sequence[Row]) -> Iterator[Bar]:
+def bars(scenario: str, computed: Sequence[Row], live: Sequence[Row]) -> Iterator[TextBar]:
     """A bar for each contender whose answer is determined. The rows are those of the scenario."""
     for name in determined(scenario):
         phases = selected(live, strategy=name)
         agreeing = sum(agrees(run, selected(computed, strategy=name)) for run in by_run(phases))
         chance = any("possible" in row for row in selected(computed, strategy=name))
         how = "as computed for one of the orders of ids" if chance else "as computed"
-        yield Bar(
+        yield TextBar(
             f"{scenario}: {name} on live brokers ends {how}",
             f"{agreeing} of {len(phases)} phases",
             agreeing == len(phases),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sluice_lab.medians import over_runs
-from sluice_lab.tables import Bar, Measured, selected
+from sluice_lab.tables import Measured, TextBar, selected
 from sluice_lab.transmission import agreement
 from sluice_lab.transmission.figures import together
 from sluice_lab.transmission.rivals import ALL, KAFKAS, OURS
@@ -27,7 +27,7 @@ COMPUTED_PAPER = {
 }
 
 
-def bars(measured: Measured) -> list[Bar]:
+def bars(measured: Measured) -> list[TextBar]:
     """Every bar, in the order of the page."""
     return [
         *_paper(measured),
@@ -45,17 +45,19 @@ def even_enough(ours: float, best_other: float, least: float) -> bool:
     return ours <= LOAD * best_other or ours <= least + CLOSE
 
 
-def _paper(measured: Measured) -> Iterator[Bar]:
+def _paper(measured: Measured) -> Iterator[TextBar]:
     rows = selected(measured["computed"], scenario="paper")
     for name, (start, gone, moved, living) in COMPUTED_PAPER.items():
         (first,) = selected(rows, strategy=name, step="start")
         (second,) = selected(rows, strategy=name, step="- C0")
         found = (first["partitions"], _sorted(second["partitions"]), second["moved"], second["living"])
         text = f"{found[0]}, then {second['partitions']}; {found[2]} moved, {found[3]} between living members"
-        yield Bar(f"paper: {name} computes what its rule says", text, found == (start, gone, moved, living))
+        yield TextBar(
+            f"paper: {name} computes what its rule says", text, found == (start, gone, moved, living)
+        )
 
 
-def _measured(measured: Measured) -> Iterator[Bar]:
+def _measured(measured: Measured) -> Iterator[TextBar]:
     """Every live scenario was run with every contender, and the group was stable at the end of each phase."""
     for scenario in ("paper", *UNEVEN, *EVEN):
         rows = selected(measured["live"], scenario=scenario)
@@ -66,7 +68,7 @@ def _measured(measured: Measured) -> Iterator[Bar]:
         text = f"not measured: {', '.join(absent)}" if rows and absent else "not measured"
         if not absent:
             text = f"{stable} of {len(rows)} phases" if waited else "measured by the clock"
-        yield Bar(
+        yield TextBar(
             f"{scenario}: every contender is measured, and every phase ends with a stable group",
             text,
             not absent and stable == len(rows),
@@ -79,13 +81,13 @@ def _whole(measured: Measured, scenario: str) -> list[Row]:
     return rows if {row["strategy"] for row in rows} >= set(ALL) else []
 
 
-def _agreement(measured: Measured) -> Iterator[Bar]:
+def _agreement(measured: Measured) -> Iterator[TextBar]:
     for scenario in ("paper", *UNEVEN, *EVEN):
         if live := _whole(measured, scenario):
             yield from agreement.bars(scenario, selected(measured["computed"], scenario=scenario), live)
 
 
-def _load(measured: Measured) -> Iterator[Bar]:
+def _load(measured: Measured) -> Iterator[TextBar]:
     for scenario in UNEVEN:
         rows = _whole(measured, scenario)
         for step in ("start", "- C0", "+ C0") if rows else ():
@@ -93,21 +95,21 @@ def _load(measured: Measured) -> Iterator[Bar]:
             best = min(KAFKAS, key=lambda name: found[name])
             (same, *_) = selected(measured["computed"], scenario=scenario, step=step)
             least = float(same["least"])
-            yield Bar(
+            yield TextBar(
                 f"{scenario}, {step}, live: load at most half as uneven as the best other, or least possible",
                 f"{found[OURS]:.3f}; {best} {found[best]:.3f}, least possible {least:.3f}",
                 even_enough(found[OURS], found[best], least),
             )
 
 
-def _moves(measured: Measured) -> Iterator[Bar]:
+def _moves(measured: Measured) -> Iterator[TextBar]:
     """Over all scenarios: what has to move when a member leaves depends on what it was given before."""
     sums = {
         name: sum(int(row["moved"]) for row in selected(measured["computed"], strategy=name))
         for name in (OURS, "kip848-uniform")
     }
     limit = sums["kip848-uniform"] * MOVES
-    yield Bar(
+    yield TextBar(
         "all scenarios, computed: moves at most uniform's + 10 %",
         f"{sums[OURS]}; uniform {sums['kip848-uniform']}",
         sums[OURS] <= limit,
@@ -115,14 +117,14 @@ def _moves(measured: Measured) -> Iterator[Bar]:
     rows = _whole(measured, "paper")
     for step in ("- C0", "+ C0") if rows else ():
         ours, other = (over_runs(rows, "moved", strategy=name, step=step).middle for name in sums)
-        yield Bar(
+        yield TextBar(
             f"paper, {step}, live: moves at most uniform's + 10 %",
             f"{ours:g}; uniform {other:g}",
             ours <= other * MOVES,
         )
 
 
-def _standstill(measured: Measured) -> Iterator[Bar]:
+def _standstill(measured: Measured) -> Iterator[TextBar]:
     for scenario in ("paper", *UNEVEN):
         rows = _whole(measured, scenario)
         for step in ("- C0", "+ C0") if rows else ():
@@ -132,19 +134,19 @@ def _standstill(measured: Measured) -> Iterator[Bar]:
             yield _no_longer(f"{scenario}, all steps", rows)
 
 
-def _no_longer(where: str, rows: list[Row]) -> Bar:
+def _no_longer(where: str, rows: list[Row]) -> TextBar:
     ours, other = (over_runs(rows, "worst", strategy=name).middle for name in (OURS, "cooperative-sticky"))
-    return Bar(
+    return TextBar(
         f"{where}: no partition stands still longer than under cooperative-sticky + 10 %",
         f"{ours:.2f} s; cooperative-sticky {other:.2f} s",
         ours <= other * STANDSTILL,
     )
 
 
-def _cost(measured: Measured) -> Bar:
+def _cost(measured: Measured) -> TextBar:
     rows = selected(measured["computed"], scenario="large", strategy=OURS)
     worst = max(float(row["milliseconds"]) for row in rows)
-    return Bar("50 members, 1,000 partitions: under 50 ms", f"{worst:.1f} ms", worst < MILLISECONDS)
+    return TextBar("50 members, 1,000 partitions: under 50 ms", f"{worst:.1f} ms", worst < MILLISECONDS)
 
 
 def _sorted(partitions: object) -> str:

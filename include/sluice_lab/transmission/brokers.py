@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from sluice_lab.ports import free_ports
 from sluice_lab.processes import LaboratoryFailed, end_with_laboratory
 from sluice_lab.transmission.rivals import command
 
@@ -66,7 +66,7 @@ class Brokers:
 
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="sluice-lab-"))
-        self._ports = _free_ports(BROKERS + 1)
+        self._ports = free_ports(BROKERS + 1)
         self._running: list[subprocess.Popen[bytes]] = []
         self.bootstrap = ",".join(f"{_LOCAL}:{port}" for port in self._ports[:BROKERS])
 
@@ -165,12 +165,3 @@ class Brokers:
     def _failed(self, node: int) -> LaboratoryFailed:
         said = (self._home / str(node) / "log").read_text(errors="replace")[-2000:]
         return LaboratoryFailed(f"the brokers did not start: {said.strip()}")
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on. All are held until the last is found, so they differ."""
-    with ExitStack() as held:
-        probes = [held.enter_context(closing(socket.socket())) for _ in range(count)]
-        for probe in probes:
-            probe.bind((_LOCAL, 0))
-        return [probe.getsockname()[1] for probe in probes]

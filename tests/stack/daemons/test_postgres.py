@@ -20,7 +20,7 @@ import pytest
 from sluice.runtime import jvm
 from sluice.runtime.settings import SETTINGS_FILE, Settings
 from sluice.stack.entry import check
-from tests.bench.database import server
+from sluice_lab.bench.database import server
 from tests.free_ports import port_base
 from tests.waiting import SECONDS, until
 

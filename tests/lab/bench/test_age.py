@@ -1,0 +1,68 @@
+"""The bench `age`: its arithmetic, and a small instance that grows old in a PostgreSQL of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from sluice.storage import schema
+from sluice.storage.postgres import engine
+from sluice_lab.bench import age
+from sluice_lab.bench.aged import FIRST, VERSIONS_A_TASK, Age
+from sluice_lab.bench.database import server
+from sluice_lab.bench.databases import database
+
+
+def test_the_old_instance_is_held_against_the_new_one() -> None:
+    laps = {
+        "new": [{"commit": 0.010, "active tasks": 0.002}] * 3,
+        "old": [{"commit": 0.011, "active tasks": 0.002}] * 3,
+    }
+    found = age.outcome(laps, {"new": [0.01], "old": [0.02, 0.03, 2.0]}, "", quick=True)
+    batch, start = found.bars
+    assert batch.figure == pytest.approx(13 / 12)
+    assert (batch.holds, start.figure, start.holds) == (True, 0.03, True)
+    rows = {row[0]: row[1:] for row in found.tables[0].rows}
+    assert rows["commit"] == pytest.approx([10.0, 11.0, 1.1])
+
+
+def test_the_instances_take_turns_and_the_first_rounds_do_not_count() -> None:
+    order: list[str] = []
+
+    def way(name: str) -> dict[str, float]:
+        order.append(name)
+        return {"at": float(len(order))}
+
+    found = age.alternately({name: (lambda name=name: way(name)) for name in ("new", "old")}, 2)  # type: ignore[misc]
+    assert len(order) == 2 * (age.WARM + 2)
+    assert order[-4:] in (["new", "old", "old", "new"], ["old", "new", "new", "old"])
+    assert all(len(laps) == 2 for laps in found.values())
+
+
+@pytest.mark.slow
+def test_an_old_instance_has_what_retention_keeps_and_counts_on(tmp_path: Path) -> None:
+    how = Age(versions=400, days=20, commits=10, starts=2, periods=32, files=2, dead=3)
+    with server("age") as settings, database(settings, "bench_old") as own:
+        layer = age.SpeedLayerQueries(own, tmp_path, how)
+        assert layer.open() > 0
+        layer.batch()
+        laps = [layer.batch() for _ in range(3)]
+        assert set(laps[0]) >= {"active tasks", "commit", "what is to be projected"}
+        tables = schema.metadata.tables
+        with engine(own).connect() as connection:
+            sizes = {
+                name: connection.scalar(sa.select(sa.func.count()).select_from(tables[name]))
+                for name in ("tasks", "task_versions", "task_ranges", "commits", "state_periods", "epochs")
+            }
+            over = sa.select(sa.func.count()).where(schema.tasks.c.id > FIRST)
+            assert connection.scalar(over) == 400 // VERSIONS_A_TASK
+    assert sizes == {
+        "tasks": 100 + age.TASKS,
+        "task_versions": 400 + age.TASKS,
+        "task_ranges": 400 + age.TASKS,
+        "commits": 200 + 4,
+        "state_periods": 20 * 32 + age.TASKS,
+        "epochs": 41 + 1,
+    }
