@@ -57,7 +57,7 @@ test-long: setup ## the tests of several hosts, of clusters, of the laboratory a
 
 test-containers: $(INSTALLED) ## the platform in containers, with podman as root (half an hour; not in make test)
 	@$(BIN)/python -m tests.containers.preflight
-	@$(BIN)/pytest -x -v -s -m containers tests/containers tests/hosts
+	@$(BIN)/pytest -x -v -s -m containers tests/containers
 
 attack: setup ## every route by every caller, hostile SQL and hostile records, against the tests' instance; prints figures (about 15 minutes)
 	@$(BIN)/python -m tests.attack

@@ -16,21 +16,19 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
-from sluice_airflow import SEVERAL_HOSTS
 from sluice_airflow.defaults import FOR_EVER, START, TAG
 from sluice_airflow.placement import PlaceUnits
 
-if SEVERAL_HOSTS:
-    with DAG(
-        "placement",
-        description="Units on hosts: measure loads, move what pays, replace what a silent host had, for ever",
-        doc_md=__doc__,
-        schedule="@continuous",
-        start_date=START,
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=True,
-        default_args=FOR_EVER,
-        tags=[TAG, "placement", "for ever"],
-    ):
-        PlaceUnits(task_id="place")
+with DAG(
+    "placement",
+    description="Units on hosts: measure loads, move what pays, replace what a silent host had, for ever",
+    doc_md=__doc__,
+    schedule="@continuous",
+    start_date=START,
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=True,
+    default_args=FOR_EVER,
+    tags=[TAG, "placement", "for ever"],
+):
+    PlaceUnits(task_id="place")

@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from sluice.runtime.settings import Settings
+from sluice_airflow import SEVERAL_HOSTS
 from sluice_airflow.connections import asettings
 
 REFRESH_BEATS = 12  # how many beats between two looks at the connections
@@ -62,6 +64,10 @@ class PlaceUnits(BaseOperator):
     """Defer to the trigger; the next run begins with the new connections."""
 
     def execute(self, context: Any) -> None:
+        if not SEVERAL_HOSTS:
+            raise AirflowFailException(
+                "no unit can move: other hosts need the package sluice_hosts, which is not installed; install it"
+            )
         self.defer(trigger=PlacementTrigger(), method_name="ended")
 
     def ended(self, context: Any, event: dict[str, str]) -> None:

@@ -19,7 +19,7 @@ from sluice_hosts import placed
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.jobs import moving, places
 from tests.archive.archive_trial import Trial, trial_of
-from tests.collection.one_host import with_jobs
+from tests.hosts.one_host import with_jobs
 from tests.repeated import repeated
 from tests.waiting import until
 

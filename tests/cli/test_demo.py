@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from sluice.cli.demo.counting import grouping_reports, progress
 from sluice.cli.demo.dashboard import CHARTS, make_dashboard
-from sluice.cli.demo.entry import alone, usable
+from sluice.cli.demo.entry import alone, layout_of, usable
 from sluice.cli.demo.nights import Nights, compute
 from sluice.cli.demo.problems import DemoError, NoLog
 from sluice.cli.demo.steps import apply_tasks
@@ -188,7 +188,7 @@ def test_collectors_begin_on_two_hosts_and_one_goes_to_another(number: int) -> N
     if number > 2:
         assert not {*made.front_ends.values()} & {*made.collectors.values()}
         assert "local" not in str(made)
-    assert layout(None) is None
+    assert layout_of(None) is None
 
 
 def test_the_demo_shows_what_the_speed_layer_says_of_its_grouping(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from sluice.collection import deploy, lifecycle
 from sluice.collection.metrics import AgentCounters, MetricsUnreachable
 from sluice.runtime.settings import Settings, make_secret
 from sluice_hosts.trust import certificates, enrolment
-from tests.collection.laid_down import lay_down
 from tests.free_ports import free_ports
+from tests.hosts.laid_down import lay_down
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow

@@ -26,7 +26,8 @@ def test_each_entry_that_ends_with_a_name_is_looked_at() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_named_exists(name: str) -> None:
     *module, last = name.split(".")
-    folder = (ROOT / "include" / "sluice").joinpath(*module)
+    root = ROOT / "include" if name.startswith("sluice_") else ROOT / "include" / "sluice"
+    folder = root.joinpath(*module)
     if last[0].islower():
         assert (folder / last).is_dir() or (folder / f"{last}.py").is_file()
     else:

@@ -12,11 +12,12 @@ from sluice.runtime.settings import ROOT
 TESTS = ROOT / "tests"
 #: Where the package is that a folder of tests is for.
 PACKAGES = {path.parent.name: path.parent for path in (ROOT / "include" / "sluice").glob("*/__init__.py")} | {
-    "lab": ROOT / "include" / "sluice_lab"
+    "lab": ROOT / "include" / "sluice_lab",
+    "hosts": ROOT / "include" / "sluice_hosts",
 }
 #: Tests of what is no package. dags and plugins test the folders of their names,
-#: browser the console's pages, containers the image, pins what is pinned; hosts are machines for other tests.
-BESIDE = {"browser", "containers", "dags", "docs", "e2e", "hosts", "pins", "plugins", "security"}
+#: browser the console's pages, containers the image, pins what is pinned.
+BESIDE = {"browser", "containers", "dags", "docs", "e2e", "pins", "plugins", "security"}
 FILES = sorted(path.relative_to(TESTS) for folder in PACKAGES for path in (TESTS / folder).rglob("test_*.py"))
 
 

@@ -14,7 +14,13 @@ import pytest
 from sluice.runtime.settings import ROOT
 from tests.docs.test_docs import table_under, text_of
 
-PACKAGES, LABORATORY = ROOT / "include" / "sluice", ROOT / "include" / "sluice_lab"
+PACKAGES = [ROOT / "include" / name for name in ("sluice", "sluice_hosts", "sluice_lab")]
+#: The demo asks for several hosts if its user does.
+DEMO = [
+    "sluice.cli.demo.command -> sluice_hosts.commands.demo_hosts",
+    "sluice.cli.demo.command -> sluice_hosts.commands.demo_move",
+    "sluice.cli.demo.entry -> sluice_hosts.commands.demo_hosts",
+]
 # What each planted import breaks: where it is planted, and what it imports.
 PLANTED = {
     "upward": ("engine/plan.py", "import sluice.speed.ledger", "sluice.speed.ledger"),
@@ -22,6 +28,7 @@ PLANTED = {
     "inside a function": (
         "runtime/files.py", "def late() -> None:\n    import sluice.grouping.base", "sluice.grouping.base",
     ),
+    "several hosts": ("stack/jobs.py", "import sluice_hosts.placed", "sluice_hosts.placed"),
     "the laboratory": ("traffic/edu.py", "import sluice_lab.streams", "sluice_lab.streams"),
     "PySpark": ("engine/groups.py", "import pyspark", "pyspark"),
     "Airflow": ("stack/log.py", "import airflow", "airflow"),
@@ -33,13 +40,13 @@ PLANTED = {
 }  # fmt: skip
 
 
-def rows() -> list[list[str]]:
-    """The packages of each row, top row first, as pyproject.toml tells import-linter."""
+def rows(package: str = "sluice") -> list[list[str]]:
+    """The rooms of each row of a package, top row first, as pyproject.toml tells import-linter."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     ignored = [each["ignore_imports"] for each in contracts if "ignore_imports" in each]
-    assert ignored == [["sluice_lab.bench.* -> pyspark"]]  # rivals run in Spark
-    (contract,) = (each for each in contracts if each["type"] == "layers")
+    assert ignored == [["sluice_lab.bench.* -> pyspark"], DEMO]  # rivals run in Spark
+    (contract,) = (each for each in contracts if each.get("containers") == [package])
     assert contract["exhaustive"]
     return [row.split(" | ") for row in contract["layers"]]
 
@@ -50,14 +57,16 @@ def lint(root: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=root, env=place, capture_output=True, text=True, check=False)
 
 
-def test_the_page_has_the_rows_of_the_linter() -> None:
-    listed = {
-        package: int(row) for package, row, _ in table_under(text_of("docs/architecture.md"), "package")
-    }
+@pytest.mark.parametrize(
+    ("package", "heading"), [("sluice", "package"), ("sluice_hosts", "in `sluice_hosts`")]
+)
+def test_the_page_has_the_rows_of_the_linter(package: str, heading: str) -> None:
+    listed = {room: int(row) for room, row, _ in table_under(text_of("docs/architecture.md"), heading)}
     assert listed == {
-        package: row for row, packages in enumerate(reversed(rows()), start=1) for package in packages
+        room: row for row, rooms in enumerate(reversed(rows(package)), start=1) for room in rooms
     }
-    assert set(listed) == {path.parent.name for path in PACKAGES.glob("*/__init__.py")}
+    folder = ROOT / "include" / package
+    assert {path.parent.name for path in folder.glob("*/__init__.py")} <= set(listed)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +74,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What the linter says of the package with all planted imports: a run of it takes five seconds."""
     root = tmp_path_factory.mktemp("planted")
     shutil.copy(ROOT / "pyproject.toml", root)
-    for package in (PACKAGES, LABORATORY):
+    for package in PACKAGES:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(package, root / "include" / package.name, ignore=ignored)
     for place, statement, _ in PLANTED.values():

@@ -17,8 +17,8 @@ from sluice.storage.postgres import engine
 from sluice_hosts import hosts
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.trust import enrolment
-from tests.collection.one_host import connected, connection, private_key, public
 from tests.e2e.running import E2E, Platform
+from tests.hosts.one_host import connected, connection, private_key, public
 from tests.waiting import until
 
 pytestmark = [*E2E, pytest.mark.long]

@@ -34,9 +34,9 @@ from sluice_hosts.emulated import fleet
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.trust import enrolment
 from sluice_hosts.units import moves
-from tests.collection import steps
-from tests.collection.steps import Kill, Side, struck
 from tests.e2e.running import DAYS, E2E, PIECE, Platform, access_lines, traffic
+from tests.hosts.agents import steps
+from tests.hosts.agents.steps import Kill, Side, struck
 from tests.waiting import until
 
 pytestmark = [*E2E, pytest.mark.long]

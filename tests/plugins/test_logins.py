@@ -16,8 +16,8 @@ from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.links import ssh
 from sluice_hosts.trust import enrolment
 from sluice_hosts.trust.login import of_connection
-from tests.collection.one_host import connected as one_host
-from tests.collection.one_host import connection, private_key
+from tests.hosts.one_host import connected as one_host
+from tests.hosts.one_host import connection, private_key
 from tests.loops import run
 
 pytestmark = pytest.mark.slow

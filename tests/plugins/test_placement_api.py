@@ -8,8 +8,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from tests.hosts.units.double import DictionaryUnits, Instance, made
 from tests.plugins.test_api import API, Login, app, client, database, login  # noqa: F401 - fixtures
-from tests.units.double import DictionaryUnits, Instance, made
 
 
 @pytest.fixture

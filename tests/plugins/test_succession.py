@@ -12,8 +12,8 @@ from sluice.runtime.settings import Settings, get_settings
 from sluice_hosts import placed
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.jobs import moving
-from tests.elsewhere.conftest import machine, root, settings  # noqa: F401 - fixtures
-from tests.elsewhere.test_succession import DRIVER, UNIT, hold, said, waits  # noqa: F401 - one is a fixture
+from tests.hosts.jobs.conftest import machine, root, settings  # noqa: F401 - fixtures
+from tests.hosts.jobs.test_succession import DRIVER, UNIT, hold, said, waits  # noqa: F401 - one is a fixture
 from tests.repeated import repeated
 from tests.waiting import until
 

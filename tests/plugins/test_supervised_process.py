@@ -240,6 +240,7 @@ def test_a_member_elsewhere_that_nobody_sees_run_is_an_alert(
     module: Any, said: Any, alert: dict[str, str]
 ) -> None:
     from sluice_hosts.jobs import job_state
+    from sluice_hosts.jobs.hosting import ON_HOSTS
 
     settings = module.get_settings()
     own = detached.start("archiver-2", ["sleep", "600"], run=settings.home / "run")
@@ -247,7 +248,7 @@ def test_a_member_elsewhere_that_nobody_sees_run_is_an_alert(
         job_state.write(
             settings, "archiver-2", job_state.FarState("h1", job_state.JobState(said), own.pid, why="why")
         )
-        assert module._elsewhere("archiver") == alert
-        assert module._elsewhere("speed_layer") == {}
+        assert ON_HOSTS.alerts(settings, "archiver") == alert
+        assert ON_HOSTS.alerts(settings, "speed_layer") == {}
     finally:
         detached.stop(own, 0.0, run=settings.home / "run")

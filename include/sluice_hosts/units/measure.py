@@ -22,7 +22,7 @@ from sluice_hosts.hosts import Host
 from sluice_hosts.trust import enrolment
 from sluice_hosts.units import answering, processes, smoothing, speed
 from sluice_hosts.units.kinds import Kind, ObservedUnit, Observer, Running
-from sluice_hosts.units.processes import Machine, Process, ReadingError, Run
+from sluice_hosts.units.processes import HostReading, Process, ReadingError, Run
 from sluice_hosts.units.smoothing import Mean
 
 #: A JVM compiles itself when it starts: what a process used before this age says nothing.
@@ -60,7 +60,7 @@ class HostLook:
     """What a look found of a host. silent: nobody answers there. why: it cannot be used, and why."""
 
     at: datetime
-    machine: Machine | None = None
+    machine: HostReading | None = None
     readings: Mapping[str, Reading] = field(default_factory=dict)
     core: float | None = None
     silent: bool = False

@@ -49,7 +49,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Machine:
+class HostReading:
     """cores: processors that are online. busy: seconds in which they worked, in all, since the boot."""
 
     cores: int
@@ -66,12 +66,12 @@ def here(*command: str, seconds: float = LOCAL_SECONDS) -> str:
     return done.stdout
 
 
-def read(run: Run, pids: Sequence[int]) -> Machine:
+def read(run: Run, pids: Sequence[int]) -> HostReading:
     """The machine, and those of its processes. Raises ReadingError, and what `run` raises."""
     return parse(run("sh", "-c", _SCRIPT, "reading", *map(str, pids)), pids)
 
 
-def parse(text: str, pids: Sequence[int]) -> Machine:
+def parse(text: str, pids: Sequence[int]) -> HostReading:
     """What the command printed. Raises ReadingError."""
     try:
         ticks, cores, uptime, machine, *lines = text.split("\n")
@@ -80,7 +80,7 @@ def parse(text: str, pids: Sequence[int]) -> Machine:
         stats = [_Stat.of(line) for line in lines if line]
         leaders = {each.pid: each for each in stats if each.pid in pids and each.lives}
         found = {pid: _process(leader, stats, second, up) for pid, leader in leaders.items()}
-        return Machine(max(_whole(cores, _MOST_CORES), 1), busy / second, found)
+        return HostReading(max(_whole(cores, _MOST_CORES), 1), busy / second, found)
     except (ValueError, IndexError) as error:
         raise ReadingError(f"no reading of processes: {text[:200]!r}") from error
 

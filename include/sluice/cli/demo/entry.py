@@ -33,9 +33,7 @@ def demo(
     ] = None,
     hosts: Annotated[
         str | None,
-        typer.Option(
-            metavar="N", help=f"Run the agents on N emulated hosts, 1 to {MOST_HOSTS}, and move one."
-        ),
+        typer.Option(metavar="N", help=f"Run agents on N emulated hosts, 1 to {MOST_HOSTS}, and move one."),
     ] = None,
 ) -> None:
     """Run the whole platform on one log and prove that its counts agree.

@@ -23,7 +23,7 @@ from sluice_hosts.units.carrying import MoveFailed
 from sluice_hosts.units.kinds import Log, MovedMeanwhile
 from sluice_hosts.units.mover import PlacementBusy
 from tests.examples import examples
-from tests.units.double import Broken, DictionaryUnits, Instance, Killed, made
+from tests.hosts.units.double import Broken, DictionaryUnits, Instance, Killed, made
 from tests.waiting import until
 
 HOSTS = ("h1", "h2", "h3")

@@ -13,8 +13,8 @@ from sluice.storage import units as book
 from sluice.storage.units import HostRow, UnitRow
 from sluice_hosts.units import measure, smoothing, speed
 from sluice_hosts.units.measure import HostLook, Reading, host_row, silent_since, unit_row
-from sluice_hosts.units.processes import Machine
-from tests.units.double import DictionaryUnits, Instance
+from sluice_hosts.units.processes import HostReading
+from tests.hosts.units.double import DictionaryUnits, Instance
 
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)
 GAP = timedelta(seconds=120)
@@ -65,7 +65,7 @@ def test_without_a_reading_the_load_stays() -> None:
 
 def test_what_is_no_unit_counts_for_its_host() -> None:
     def at(seconds: float, busy: float, **readings: Reading) -> HostLook:
-        return HostLook(AT + timedelta(seconds=seconds), Machine(4, busy, {}), readings)
+        return HostLook(AT + timedelta(seconds=seconds), HostReading(4, busy, {}), readings)
 
     unit = {"collector:c1": after(FIRST)}
     first = host_row("h1", None, at(0, 500.0, **{"collector:c1": FIRST}), {}, Placement())

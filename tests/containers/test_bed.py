@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.hosts.bed import Bed, NotReached, bed
+from tests.containers.bed import Bed, NotReached, bed
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(3600)]
 

@@ -36,8 +36,8 @@ from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.links import ssh
 from sluice_hosts.trust import broker
 from tests.collection import conftest
-from tests.collection.steps import STEPS, Crash, Side, Step, chosen, crash, struck
 from tests.free_ports import free_ports
+from tests.hosts.agents.steps import STEPS, Crash, Side, Step, chosen, crash, struck
 from tests.processes import command_line
 from tests.waiting import until
 

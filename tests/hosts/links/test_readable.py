@@ -20,7 +20,7 @@ from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.links import readable
 from sluice_hosts.links.ssh import RemoteFailed, SshLink
 from sluice_hosts.trust import enrolment
-from tests.collection.one_host import switch_on_without_roots_rights
+from tests.hosts.one_host import switch_on_without_roots_rights
 
 pytestmark = pytest.mark.slow
 

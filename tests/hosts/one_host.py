@@ -16,7 +16,7 @@ from sluice.runtime.settings import Settings
 from sluice_hosts import hosts
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.trust import enrolment
-from tests.collection.openssh import SSHD, OpenSshHost
+from tests.hosts.openssh import SSHD, OpenSshHost
 
 #: Linux's numbers (prctl.h, capability.h).
 _CAPBSET_DROP, _DAC_OVERRIDE, _DAC_READ_SEARCH = 24, 1, 2

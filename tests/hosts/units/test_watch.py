@@ -10,7 +10,7 @@ from sluice.storage import alerts
 from sluice_hosts.units import carrying, measure, mover, watch
 from sluice_hosts.units.kinds import Log
 from sluice_hosts.units.watch import UnitWatch
-from tests.units.double import DictionaryUnits, Instance
+from tests.hosts.units.double import DictionaryUnits, Instance
 from tests.waiting import until
 
 

@@ -18,8 +18,8 @@ from sluice_hosts.hosts import Host
 from sluice_hosts.jobs import places
 from sluice_hosts.links import ssh
 from sluice_hosts.trust import broker, enrolment
-from tests.collection.conftest import JAVA
-from tests.collection.one_host import emulated
+from tests.hosts.conftest import JAVA
+from tests.hosts.one_host import emulated
 
 #: An archiver, or a driver. It says what it was given, writes its progress, and ends in an orderly way when
 #: it is told to.

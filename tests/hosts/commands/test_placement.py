@@ -12,7 +12,7 @@ from sluice.storage import postgres
 from sluice_hosts.commands import placement
 from sluice_hosts.units import catalogue, measure
 from sluice_hosts.units.carrying import MoveFailed
-from tests.units.double import DictionaryUnits, Instance, made
+from tests.hosts.units.double import DictionaryUnits, Instance, made
 
 
 @pytest.fixture

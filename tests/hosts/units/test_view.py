@@ -13,7 +13,7 @@ from sluice_hosts.trust import broker, enrolment
 from sluice_hosts.units.failures import failures
 from sluice_hosts.units.kinds import Running
 from sluice_hosts.units.view import HostView, UnitView, View, host_view, state_of, unit_view, view
-from tests.units.double import DictionaryUnits, Instance
+from tests.hosts.units.double import DictionaryUnits, Instance
 
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)
 

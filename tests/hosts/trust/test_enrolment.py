@@ -20,7 +20,7 @@ from sluice_hosts.hosts import Host
 from sluice_hosts.links import ssh
 from sluice_hosts.trust import certificates, enrolment
 from sluice_hosts.trust.enrolment import EnrolError
-from tests.collection.one_host import emulated
+from tests.hosts.one_host import emulated
 
 pytestmark = pytest.mark.slow
 

@@ -22,7 +22,7 @@ from sluice.storage import postgres
 from sluice_hosts.agents import forgetting
 from sluice_hosts.commands import hosts
 from sluice_hosts.hosts import FILE
-from tests.collection.one_host import connected, connection, private_key, public
+from tests.hosts.one_host import connected, connection, private_key, public
 
 AGENT = Agent("far1", "edge", "t", "file", 10_000, 29_300, runs_on="h1")
 

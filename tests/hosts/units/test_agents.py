@@ -18,7 +18,7 @@ from sluice_hosts.units import measure, moves
 from sluice_hosts.units.agents import Collectors, Edges
 from sluice_hosts.units.catalogue import KINDS
 from sluice_hosts.units.view import View, view
-from tests.collection.test_moving import Hosts, running, two  # noqa: F401 - two is a fixture
+from tests.hosts.agents.test_moving import Hosts, running, two  # noqa: F401 - two is a fixture
 from tests.tasks.database import sqlite
 from tests.waiting import until
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.units.double import Instance, made
+from tests.hosts.units.double import Instance, made
 
 
 @pytest.fixture

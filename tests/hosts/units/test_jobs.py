@@ -18,9 +18,9 @@ from sluice_hosts.units.explain import explain
 from sluice_hosts.units.jobs import Jobs
 from sluice_hosts.units.kinds import MovedMeanwhile
 from sluice_hosts.units.view import View, view
-from tests.elsewhere.conftest import machine, root  # noqa: F401 - fixtures
-from tests.elsewhere.conftest import settings as plain  # noqa: F401
-from tests.elsewhere.test_moving import supervised, watched  # noqa: F401 - one is a fixture
+from tests.hosts.jobs.conftest import machine, root  # noqa: F401 - fixtures
+from tests.hosts.jobs.conftest import settings as plain  # noqa: F401
+from tests.hosts.jobs.test_moving import supervised, watched  # noqa: F401 - one is a fixture
 from tests.processes import command_line
 from tests.tasks.database import sqlite
 from tests.waiting import until

@@ -7,7 +7,7 @@ import pytest
 from sluice_hosts.units import moves, proposals
 from sluice_hosts.units.carrying import MoveFailed
 from sluice_hosts.units.explain import NoSuchUnit, UnitExplanation, explain
-from tests.units.double import DictionaryUnits, Instance, Killed
+from tests.hosts.units.double import DictionaryUnits, Instance, Killed
 
 
 def explained(

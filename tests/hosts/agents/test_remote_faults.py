@@ -30,7 +30,7 @@ from sluice_hosts.agents.ssh_machine import SshMachine
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.links import copying, ssh, ssh_files
 from sluice_hosts.trust import enrolment
-from tests.collection.conftest import JAVA
+from tests.hosts.conftest import JAVA
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow

@@ -20,7 +20,7 @@ from sluice_hosts.trust import enrolment
 from sluice_hosts.trust.enrolment import EnrolError
 from sluice_hosts.trust.login import SshLogin, of_connection
 from sluice_hosts.units import answering
-from tests.collection.one_host import connected, connection, private_key, public
+from tests.hosts.one_host import connected, connection, private_key, public
 
 pytestmark = pytest.mark.slow
 
