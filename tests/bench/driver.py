@@ -14,7 +14,7 @@ import pyarrow as pa
 from sluice.engine.wire import FOUND
 from sluice.speed.laps import Laps
 from sluice.speed.partition_pass import Gathered
-from sluice.speed.routed.topic import TopicRouting
+from sluice.speed.routed.topic_routing import TopicRouting
 from sluice.tasks import ActiveTask
 from tests.bench import scale, workload
 from tests.bench.emulated import MemoryLog, SlowHBase, SlowStores

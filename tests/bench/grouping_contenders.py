@@ -17,7 +17,7 @@ import numpy as np
 
 from sluice.grouping import strategy
 from sluice.grouping.base import Strategy, WorkerCluster
-from sluice.grouping.measures import imbalance
+from sluice.grouping.imbalance import imbalance
 from sluice.runtime.arrays import Floats, Hashes
 from sluice_lab.simulate import Simulation
 from sluice_lab.streams import Stream

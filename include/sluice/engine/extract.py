@@ -20,7 +20,7 @@ from sluice.engine.fields import NamedFields, resolved
 from sluice.metrics import Numbers
 from sluice.runtime.arrays import Bools, Int32s
 from sluice.tasks.extract import Extract, Filter
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 
 _ASCII = 0x80
 #: A measure's largest magnitude: sums of measures and of their squares never overflow, in any order.

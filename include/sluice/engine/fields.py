@@ -22,7 +22,7 @@ from sluice.engine.access_log import CompiledAccessLog, named
 from sluice.engine.cut import COMPILED_LINES, Encoded, encode
 from sluice.runtime.arrays import Bools
 from sluice.tasks.extract import Extract
-from sluice.tasks.topic import TopicSpec, is_index, json_path
+from sluice.tasks.topic_spec import TopicSpec, is_index, json_path
 
 
 class NoSuchField(ValueError):

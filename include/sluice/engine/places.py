@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sluice.engine.access_log import LINE, REQUEST
-from sluice.tasks.topic import COMBINED_FIELDS, TopicSpec
+from sluice.tasks.topic_spec import COMBINED_FIELDS, TopicSpec
 
 #: Named fields are not looked for in longer lines, which nobody reads.
 MOST_CHARACTERS = 16_384

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from sluice.engine.extract import BatchLines
 from sluice.engine.places import FieldSpan, places
 from sluice.tasks.extract import MAX_INDEX, Extract
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 
 #: Different values of the neighbours that a suggestion shows.
 EXAMPLES = 5

@@ -26,7 +26,7 @@ from sluice.metrics.texts import ABSENT
 from sluice.runtime.settings import Limits
 from sluice.tasks.extract import Filter
 from sluice.tasks.spec import ActiveTask, TaskSpec
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 from sluice.transmission.line_schema import FORGED, LAST_OFFSET, LINE_IN_RECORD, LINE_SCHEMA, UNREADABLE
 
 #: A trial is read by people.

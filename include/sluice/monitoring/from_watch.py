@@ -1,12 +1,12 @@
-"""What the watch found out when it looked last (`monitoring.look`)."""
+"""What the watch found out when it looked last (`monitoring.watch_progress`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.monitoring.look import PARTS
 from sluice.monitoring.series import MetricSeries, age
+from sluice.monitoring.watch_progress import PARTS
 from sluice.stack.progress import WATCH, AgentAnswer, WatchProgress
 
 

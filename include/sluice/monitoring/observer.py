@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from sluice.monitoring import certificates, figures, look, sampled
+from sluice.monitoring import certificates, figures, sampled, watch_progress
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.storage import samples
@@ -38,7 +38,7 @@ class Observer:
     def observe(self, problems: Mapping[str, str]) -> None:
         """Look once, and keep a sample if one is due."""
         try:
-            look.write(self._settings, look.take(self._settings, problems, self._say))
+            watch_progress.write(self._settings, watch_progress.collect(self._settings, problems, self._say))
             if time.monotonic() - self._sampled >= SAMPLE_SECONDS:
                 self._sample()
         except (OSError, SQLAlchemyError) as error:  # a full disk; a database that restarts

@@ -18,9 +18,9 @@ from sluice.storage import history, schema
 from sluice.tasks import versions
 from sluice.tasks.document import read_yaml
 from sluice.tasks.extract import MAX_VALUES
-from sluice.tasks.model import Name
 from sluice.tasks.problem import Problem, TasksRefused
 from sluice.tasks.spec import TaskSpec
+from sluice.tasks.spec_base import Name
 from sluice.tasks.storable import why_not
 from sluice.tasks.versions import Change, Pins
 

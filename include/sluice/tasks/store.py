@@ -24,7 +24,7 @@ from sluice.tasks.lists import pins_of
 from sluice.tasks.problem import Problem, TasksRefused
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.storable import unstorable
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 from sluice.tasks.topics import topic_spec
 from sluice.tasks.versions import Change, HistoryEntry, Task, TaskChanged, TaskState, UnknownTask, writing
 

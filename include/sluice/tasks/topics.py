@@ -23,7 +23,7 @@ from sluice.tasks.document import read_yaml
 from sluice.tasks.fit import check_task
 from sluice.tasks.problem import Problem, TasksRefused, explain, named_twice
 from sluice.tasks.storable import unstorable
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from sluice.runtime.throttle import Rate
 from sluice.tasks import Problem, TaskSpec, TasksRefused, parse_documents
 from sluice.tasks.changes import compare, to_yaml
 from sluice.tasks.store import TaskChanged
-from sluice.tasks.topic import COMBINED_FIELDS
+from sluice.tasks.topic_spec import COMBINED_FIELDS
 from sluice.tasks.versions import written
 from sluice.transmission.mac import KeyMissing
 from sluice.transmission.sample import sample

@@ -6,8 +6,17 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sluice.monitoring.flow.model import BOXES, AgentRow, Box, DaemonBox, Fact, FlowState, Sparkline, Trouble
 from sluice.monitoring.flow.past import FlowPast, Key, counters
+from sluice.monitoring.flow.picture import (
+    BOXES,
+    AgentRow,
+    Box,
+    DaemonBox,
+    Fact,
+    FlowState,
+    Sparkline,
+    Trouble,
+)
 from sluice.monitoring.flow.seen import AgentNow, DagRuns, FlowAnswers
 from sluice.monitoring.flow.troubles import (
     RUN_BY,
@@ -17,7 +26,7 @@ from sluice.monitoring.flow.troubles import (
     figure,
     newest_run,
 )
-from sluice.monitoring.lag.model import Behind, Consumer
+from sluice.monitoring.lag.consumer_lag import Behind, Consumer
 from sluice.stack.progress import CountedTopic
 
 

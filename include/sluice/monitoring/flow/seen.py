@@ -15,10 +15,10 @@ from sluice.collection.render import Agent
 from sluice.monitoring import figures
 from sluice.monitoring.flow.asks import Asks, Question, Said
 from sluice.monitoring.flow.booked import TopicBooks, books
-from sluice.monitoring.flow.model import FlowRun
 from sluice.monitoring.flow.past import FlowPast, History
-from sluice.monitoring.lag.look import look
-from sluice.monitoring.lag.model import LagReport
+from sluice.monitoring.flow.picture import FlowRun
+from sluice.monitoring.lag.consumer_lag import LagReport
+from sluice.monitoring.lag.measurement import lag_report
 from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, jobs, supervisord
 from sluice.stack.entry import check
@@ -92,7 +92,7 @@ class FlowLook:
             **{f"{_DAEMON}{name}": _daemon(settings, name) for name in asked(settings)},
             "programs": Question(lambda: supervisord.programs(settings), PROCESSES),
             "agents": Question(lambda: agents(settings), LIVE),
-            "lag": Question(lambda: look(settings), LAG),
+            "lag": Question(lambda: lag_report(settings), LAG),
             "alerts": Question(lambda: open_alerts(engine(settings)), LIVE),
             "books": Question(lambda: books(engine(settings)), BOOKS),
             "runs": Question(runs, RUNS),

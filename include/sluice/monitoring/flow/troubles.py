@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from sluice.monitoring.flow.asks import OLD, Said
-from sluice.monitoring.flow.model import FlowRun, FlowState, Trouble
+from sluice.monitoring.flow.picture import FlowRun, FlowState, Trouble
 from sluice.monitoring.flow.seen import DagRuns, FlowAnswers
 from sluice.storage.alerts import Alert
 from sluice.tasks.versions import TaskState

@@ -1,4 +1,4 @@
-"""One look at where the platform's consumers are.
+"""Measures where the platform's consumers are.
 
 The archiver is a consumer group of Kafka, and its position is that of the archive's index. The speed layer is
 no group: its position is that of its commits. Both rates are those of the last minute: of Kafka's log by the
@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from kafka.errors import KafkaError
 
 from sluice.archive import index
+from sluice.monitoring.lag.consumer_lag import Behind, Consumer, LagReport, PartitionLag, ShownRebalance
 from sluice.monitoring.lag.cost import costs
-from sluice.monitoring.lag.model import Behind, Consumer, LagReport, PartitionLag, ShownRebalance
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.stack.progress import ArchiverProgress, CountingState, SpeedLayerProgress
@@ -55,10 +55,10 @@ class TopicLog:
     hops: Sequence[TopicConsumer]
 
 
-def look(settings: Settings, topic: str | None = None) -> LagReport:
+def lag_report(settings: Settings, topic: str | None = None) -> LagReport:
     """Where the consumers are now, of one topic or of all. Raises what PostgreSQL raises."""
     with Topics(settings) as topics:
-        return _Look(settings, topics).report(topic)
+        return _LagReader(settings, topics).report(topic)
 
 
 def by_topic(settings: Settings) -> dict[str, list[PartitionLag]]:
@@ -67,11 +67,11 @@ def by_topic(settings: Settings) -> dict[str, list[PartitionLag]]:
     Raises KafkaError, and what PostgreSQL raises.
     """
     with Topics(settings) as topics:
-        return _Look(settings, topics).by_topic()
+        return _LagReader(settings, topics).by_topic()
 
 
-class _Look:
-    """What one look needs."""
+class _LagReader:
+    """Reads positions, rates and waiting times, all as of one moment."""
 
     def __init__(self, settings: Settings, topics: Topics) -> None:
         self._settings, self._topics = settings, topics

@@ -18,8 +18,8 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from sluice.tasks.extract import MAX_FIELD, MAX_INDEX, Extract
 from sluice.tasks.grouping import GroupingSpec
-from sluice.tasks.model import Model, TopicName
 from sluice.tasks.period import UTC
+from sluice.tasks.spec_base import Model, TopicName
 from sluice.tasks.zones import check_zone
 
 #: The named fields of Apache's combined log; the common log has no referer and agent.
