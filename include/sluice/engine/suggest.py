@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from sluice.engine.extract import BatchLines
 from sluice.engine.places import FieldSpan, places
 from sluice.tasks.extract import MAX_INDEX, Extract
-from sluice.tasks.topic_spec import TopicSpec
+from sluice.tasks.topic_spec import TopicFormat, TopicSpec
 
 #: Different values of the neighbours that a suggestion shows.
 EXAMPLES = 5
@@ -90,7 +90,7 @@ def _exact(text: str, begin: int, end: int, there: Sequence[FieldSpan]) -> Itera
 
 def _by_delimiter(text: str, begin: int, end: int, topic: TopicSpec) -> Iterator[_Candidate]:
     for delimiter in dict.fromkeys((*_DELIMITERS, text[begin - 1 : begin], text[end : end + 1])):
-        if delimiter and not delimiter.isalnum() and (topic.format, delimiter) != ("json", '"'):
+        if delimiter and not delimiter.isalnum() and (topic.format, delimiter) != (TopicFormat.JSON, '"'):
             yield from _between(text, begin, end, delimiter)
 
 

@@ -24,7 +24,7 @@ from sluice.storage.postgres import engine
 
 PARTS = ("daemons", "agents", "lag", "books")
 #: What metrics call the consumers.
-HOPS: dict[Consumer, str] = {"speed_layer": "speed", "archiver": "archive"}
+HOPS: dict[Consumer, str] = {Consumer.SPEED_LAYER: "speed", Consumer.ARCHIVER: "archive"}
 #: What reading a part may raise; anything else is a defect, which the watch logs.
 _AWAY = (KafkaError, SQLAlchemyError, OSError, ValueError)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from enum import StrEnum
+from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -64,6 +65,13 @@ class Extract(Model):
         return min(groups(self.regex or ""), 1)
 
 
+class FilterMode(StrEnum):
+    """Whether the named values pass, or all others."""
+
+    WHITE = "white"
+    BLACK = "black"
+
+
 class Filter(Model):
     """Which values pass: with a white list the named ones, with a black list all others.
 
@@ -72,7 +80,7 @@ class Filter(Model):
     (`TaskSpec.with_sets`).
     """
 
-    mode: Literal["white", "black"]
+    mode: Annotated[FilterMode, Field(strict=False)]
     values: Annotated[tuple[str, ...], Field(strict=False, min_length=1, max_length=MAX_VALUES)] | None = None
     regex: Annotated[str, StringConstraints(min_length=1)] | None = None
     set: Name | None = None

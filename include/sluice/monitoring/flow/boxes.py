@@ -105,7 +105,7 @@ class Boxes:
     def _topics(self) -> BoxContent:
         report = self._seen.lag.recent
         # Each consumer has all partitions.
-        parts = [each for each in report.partitions if each.consumer == "archiver"] if report else []
+        parts = [each for each in report.partitions if each.consumer == Consumer.ARCHIVER] if report else []
         topics = {each.topic for each in parts}
         facts = [
             Fact("Topics", float(len(topics)) if report else None),
@@ -121,7 +121,7 @@ class Boxes:
         dead = [books.dead for books in (self._seen.books.value or {}).values()]
         facts = [
             Fact("Rate", self._past.rate(("lines",), self._raw, self._now), unit="lines/s"),
-            *self._behind("speed_layer"),
+            *self._behind(Consumer.SPEED_LAYER),
             Fact("Dead letters", _sum(dead), unit="in 24 h"),
             Fact("Newest error", self._newest_error(), "text"),
             Fact("Last commit", self._newest(lambda topic: topic.batch_at), "time"),
@@ -145,7 +145,7 @@ class Boxes:
         heartbeat = figure(figures, "sluice_heartbeat_age_seconds", job="archiver")
         facts = [
             Fact("Rate", self._past.rate(("archived",), self._raw, self._now), unit="lines/s"),
-            *self._behind("archiver"),
+            *self._behind(Consumer.ARCHIVER),
             Fact("In memory", _sum(figure(figures, "sluice_archiver_buffered_lines")), unit="lines"),
             Fact("Lost", _sum(figure(figures, "sluice_archive_lost_records")), unit="records"),
             Fact(

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 
-Consumer = Literal["archiver", "speed_layer"]
+
+class Consumer(StrEnum):
+    """A job that reads the topics."""
+
+    ARCHIVER = "archiver"
+    SPEED_LAYER = "speed_layer"
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class _LagReader:
     def _archiver(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> TopicConsumer:
         paces = archiving(self._archivers_say, topic)
         positions = index.positions_of(self._settings, topic, topic_id, spans)
-        return TopicConsumer("archiver", positions, paces, self._topics.owners(archive_group(topic)))
+        return TopicConsumer(Consumer.ARCHIVER, positions, paces, self._topics.owners(archive_group(topic)))
 
     def _speed_layer(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> TopicConsumer:
         since = self._at - timedelta(seconds=MINUTE)
@@ -147,7 +147,9 @@ class _LagReader:
             number: max(0, found.now.get(number, 0) - found.then.get(number, 0)) / MINUTE for number in spans
         }
         driver = counts(self._speed_layer_says, topic, self._at)
-        return TopicConsumer("speed_layer", found.now, paces, dict.fromkeys(spans, driver) if driver else {})
+        return TopicConsumer(
+            Consumer.SPEED_LAYER, found.now, paces, dict.fromkeys(spans, driver) if driver else {}
+        )
 
 
 def waiting_from(log: TopicLog, hop: TopicConsumer) -> dict[tuple[str, int], int]:
