@@ -22,7 +22,6 @@ from sluice.monitoring.lag import measurement
 from sluice.runtime.settings import Settings
 from sluice.stack.progress import WatchProgress
 from sluice.storage import schema
-from sluice.transmission import waiting
 from sluice.transmission.topics import KafkaTopic, Span, TopicMissing
 from tests.tasks.database import sqlite
 
@@ -80,7 +79,7 @@ def kafka(database: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> Kafka:
         yield double
 
     monkeypatch.setattr(measurement, "Topics", topics)
-    monkeypatch.setattr(waiting, "since", double.since)
+    monkeypatch.setattr(measurement, "waiting_since", double.since)
     for module in (measurement, index):
         monkeypatch.setattr(module, "engine", lambda settings: database)
     return double

@@ -27,7 +27,7 @@ from sluice.stack.progress import (
     PartitionProgress,
     SpeedLayerProgress,
 )
-from sluice.storage import pace, rebalances, schema
+from sluice.storage import commit_progress, rebalances, schema
 from sluice.storage.rebalances import Rebalance
 from sluice.transmission.topics import Span
 from tests.tasks.database import sqlite
@@ -133,18 +133,20 @@ def test_the_speed_layer_s_pace_is_that_of_the_commits_of_the_last_minute() -> N
     rows = [commit(1, -500, 0, 10), commit(2, -70, 10, 40), commit(3, -30, 40, 90), commit(4, -1, 90, 100)]
     with database.begin() as connection:
         connection.execute(sa.insert(schema.commits), rows)
-        found = pace.committed(connection, "logs", "x", AT - timedelta(minutes=1))
+        found = commit_progress.committed(connection, "logs", "x", AT - timedelta(minutes=1))
         assert (found.now, found.then) == ({0: 100}, {0: 40})
-        young = pace.committed(connection, "logs", "x", AT - timedelta(hours=1))
+        young = commit_progress.committed(connection, "logs", "x", AT - timedelta(hours=1))
         assert (young.now, young.then) == ({0: 100}, {0: 0})
-        assert pace.committed(connection, "logs", "made again", AT) == pace.Committed({}, {})
+        assert commit_progress.committed(connection, "logs", "made again", AT) == commit_progress.Committed(
+            {}, {}
+        )
 
 
 def test_commits_of_an_earlier_topic_of_that_name_are_another_s() -> None:
     database = sqlite()
     with database.begin() as connection:
         connection.execute(sa.insert(schema.commits), [commit(1, -90, 0, 70, "old"), commit(2, -5, 0, 30)])
-        found = pace.committed(connection, "logs", "x", AT - timedelta(minutes=1))
+        found = commit_progress.committed(connection, "logs", "x", AT - timedelta(minutes=1))
     assert (found.now, found.then) == ({0: 30}, {0: 0})
 
 

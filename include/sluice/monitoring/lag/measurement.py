@@ -21,11 +21,10 @@ from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.stack.progress import ArchiverProgress, CountingState, SpeedLayerProgress
 from sluice.storage import rebalances
-from sluice.storage.pace import committed
+from sluice.storage.commit_progress import committed
 from sluice.storage.postgres import engine
 from sluice.tasks.topics import TopicStore
-from sluice.transmission import waiting
-from sluice.transmission.lag import archive_group
+from sluice.transmission.lag import archive_group, waiting_since
 from sluice.transmission.topics import Span, TopicMissing, Topics
 
 #: When the oldest waiting record of each topic and partition came (ms), by consumer.
@@ -123,7 +122,7 @@ class _LagReader:
         for log in logs:
             for hop in log.hops:
                 begins.setdefault(hop.consumer, {}).update(waiting_from(log, hop))
-        return {consumer: waiting.since(self._settings, places) for consumer, places in begins.items()}
+        return {consumer: waiting_since(self._settings, places) for consumer, places in begins.items()}
 
     def _partitions(self, log: TopicLog, came: Came) -> list[PartitionLag]:
         found = []
