@@ -92,8 +92,8 @@ def delete(
 ) -> None:
     """Delete a topic that was made by mistake: from Kafka, with its records, and its description.
 
-    It says what is deleted, and asks. A topic that tasks read, that agents write to, or of which a record was
-    ever counted or archived stays. A run that was cut short can be repeated.
+    It says what is deleted, and asks. A topic stays if tasks read it, agents write to it, or a record of it
+    was ever counted or archived. A run that was cut short can be repeated.
 
     Example:
       sluice topics delete shpo

@@ -204,7 +204,7 @@ def _best_first(found: list[Suggestion]) -> list[Suggestion]:
 
 
 def _same(written: str, value: str, is_json: bool) -> bool:
-    """Whether a value is what stands in the line; JSON writes some texts and numbers in another way."""
+    """Whether the value stands in the line as it is; JSON writes some texts and numbers differently."""
     if written == value or not is_json:
         return written == value
     for text in (written, f'"{written}"'):

@@ -39,7 +39,7 @@ def audit(settings: Settings, topic: str, *, hive: bool = True, today: date | No
 
 
 def kafka_ends(settings: Settings, topic: str) -> dict[int, int]:
-    """How many records each partition was ever given: its end offset, as nothing here is transactional."""
+    """How many records were ever written to each partition: its end offset, as none is transactional."""
     from sluice.transmission.topics import TopicMissing, Topics
 
     with Topics(settings) as topics:

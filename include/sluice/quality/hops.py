@@ -45,7 +45,7 @@ class Hops:
     days_to_come: Mapping[str, int] = field(default_factory=dict)  # lines by day, of days that are not over
     of_no_file: int = 0  # records of other producers, and forged ones
     unmatched: int = 0  # of `online`: lines that are not of the topic's format
-    untold: int = 0  # of `online`: lines of which an earlier release did not count what was skipped
+    untold: int = 0  # of `online`: lines that an earlier release counted, without what was skipped
     skipped: Mapping[str, Tally] = field(default_factory=dict)  # by task, of those that skipped lines
 
     COUNTS = (

@@ -1,7 +1,6 @@
 """What became of a day's lines in both layers: how many each task counted, filtered out and skipped.
 
-A day of which one layer has no complete numbers (an earlier release counted some of its lines) is not
-compared in this: they were not counted then.
+A day is not compared in this if one layer lacks numbers: earlier releases counted lines without them.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class TopicTotals:
     computed_lines: int = 0
     forgotten: int = 0  # files that retention deleted from the ledger
     ledger: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict)
-    untold: int = 0  # lines of event_lines of which an earlier release counted no outcomes
+    untold: int = 0  # of event_lines: lines that an earlier release counted, without their outcomes
     tallies: dict[tuple[int, int], Tally] = field(default_factory=dict)  # by task version; the topic: TOPIC
     names: dict[int, str] = field(default_factory=dict)  # of the tasks
 

@@ -13,7 +13,7 @@ from sluice.transmission import clients
 from sluice.transmission.reading import reader
 from sluice.transmission.topics import REQUEST_MS, Topics
 
-#: Even if Kafka is busy, a person waits for the answer; for that of many partitions a little longer.
+#: The longest wait for Kafka, because a person waits for the answer; a little longer for each partition.
 SECONDS, SECONDS_EACH = 3.0, 0.01
 POLL_MS = 200
 #: A batch that is larger is still fetched, one at a time.

@@ -1,4 +1,4 @@
-"""All that the picture is made of, and the questions that find it out."""
+"""The answers that the picture is made of, and the questions that get them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sluice.storage.postgres import engine
 
 #: For how many seconds answers are fresh: processes, what else may die, what is slow to find or to change.
 PROCESSES, LIVE, LAG, RUNS, BOOKS, PAST = 1.0, 3.0, 5.0, 10.0, 15.0, 20.0
-#: How long a look waits for answers (seconds).
+#: The longest wait for answers (seconds).
 PATIENCE = 1.5
 #: Agents that are asked at the same time.
 AT_ONCE = 8
@@ -65,7 +65,7 @@ class DagRuns:
 
 @dataclass(frozen=True)
 class FlowAnswers:
-    """The answers of one look. figures: as `Figures.document`; speed: of all drivers."""
+    """The answers at one time. figures: as `Figures.document`; speed: of all drivers."""
 
     at: datetime
     daemons: Mapping[str, Said[str]]  # the problem; empty for a healthy one

@@ -152,7 +152,7 @@ class _LagReader:
 
 
 def waiting_from(log: TopicLog, hop: TopicConsumer) -> dict[tuple[str, int], int]:
-    """Where the consumer goes on, by topic and partition, of those with records that wait."""
+    """The consumer's next offset in each partition where records wait, by topic and partition."""
     begins = {number: max(span.start, hop.positions.get(number, 0)) for number, span in log.spans.items()}
     return {(log.topic, at): begin for at, begin in begins.items() if begin < log.spans[at].end}
 
