@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.collection import deploy, lifecycle, metrics
 from sluice.monitoring import books
-from sluice.monitoring.lag.consumer_lag import Behind, Consumer, PartitionLag
+from sluice.monitoring.lag.consumer_lag import Behind, ConsumingJob, PartitionLag
 from sluice.monitoring.lag.measurement import by_topic
 from sluice.runtime.settings import Settings
 from sluice.stack import progress
@@ -24,7 +24,7 @@ from sluice.storage.postgres import engine
 
 PARTS = ("daemons", "agents", "lag", "books")
 #: What metrics call the consumers.
-HOPS: dict[Consumer, str] = {Consumer.SPEED_LAYER: "speed", Consumer.ARCHIVER: "archive"}
+HOPS: dict[ConsumingJob, str] = {ConsumingJob.SPEED_LAYER: "speed", ConsumingJob.ARCHIVER: "archive"}
 #: What reading a part may raise; anything else is a defect, which the watch logs.
 _AWAY = (KafkaError, SQLAlchemyError, OSError, ValueError)
 
@@ -77,7 +77,7 @@ def lag(settings: Settings) -> dict[str, dict[str, HopLag]]:
     }
 
 
-def _behind(partitions: Iterable[PartitionLag], consumer: Consumer) -> HopLag:
+def _behind(partitions: Iterable[PartitionLag], consumer: ConsumingJob) -> HopLag:
     parts = [each.behind for each in partitions if each.consumer == consumer]
     whole = Behind.of(parts)
     unread = sum(part.records > 0 and part.seconds is None for part in parts)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
-from sluice.monitoring.lag.consumer_lag import Consumer, LagReport
+from sluice.monitoring.lag.consumer_lag import ConsumingJob, LagReport
 from sluice.monitoring.lag.measurement import lag_report
 from sluice.runtime.settings import get_settings
 from sluice.transmission.topics import TopicMissing
@@ -27,7 +27,7 @@ class BehindOut(BaseModel):
     """How far a consumer is behind a topic."""
 
     topic: str
-    consumer: Consumer
+    consumer: ConsumingJob
     records: int = Field(description="Records in Kafka that wait.")
     seconds: float | None = Field(
         description="How long the oldest of them has waited; null: it could not be read."

@@ -12,7 +12,7 @@ from itertools import chain
 from sluice.monitoring.flow.asks import OLD, Said
 from sluice.monitoring.flow.picture import FlowRun, FlowState, Trouble
 from sluice.monitoring.flow.seen import DagRuns, FlowAnswers
-from sluice.monitoring.lag.consumer_lag import Consumer
+from sluice.monitoring.lag.consumer_lag import ConsumingJob
 from sluice.storage.alerts import Alert
 from sluice.tasks.versions import TaskState
 
@@ -192,8 +192,8 @@ def _late(seen: FlowAnswers) -> Iterator[Trouble]:
     report = seen.lag.recent
     for topic, consumer, behind in report.by_topic() if report else ():
         box, most = {
-            Consumer.SPEED_LAYER: ("speed", COUNTS_LATE),
-            Consumer.ARCHIVER: ("archive", ARCHIVE_LATE),
+            ConsumingJob.SPEED_LAYER: ("speed", COUNTS_LATE),
+            ConsumingJob.ARCHIVER: ("archive", ARCHIVE_LATE),
         }[consumer]
         if behind.seconds is not None and behind.seconds > most:
             message = f"{topic}: {behind.records:,} records wait, the oldest for {behind.seconds:,.0f} s"

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from kafka.errors import KafkaError
 
 from sluice.archive import index
-from sluice.monitoring.lag.consumer_lag import Behind, Consumer, LagReport, PartitionLag, ShownRebalance
+from sluice.monitoring.lag.consumer_lag import Behind, ConsumingJob, LagReport, PartitionLag, ShownRebalance
 from sluice.monitoring.lag.cost import costs
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
@@ -28,7 +28,7 @@ from sluice.transmission.lag import archive_group, waiting_since
 from sluice.transmission.topics import Span, TopicMissing, Topics
 
 #: When the oldest waiting record of each topic and partition came (ms), by consumer.
-Came = Mapping[Consumer, Mapping[tuple[str, int], int]]
+Came = Mapping[ConsumingJob, Mapping[tuple[str, int], int]]
 
 MINUTE = 60.0
 #: Rebalances that are shown of all topics, and rows that are read of one to compute their cost.
@@ -39,7 +39,7 @@ SHOWN, READ = 20, 1_000
 class TopicConsumer:
     """One consumer of a topic. positions, paces (records a second), owners: by partition."""
 
-    consumer: Consumer
+    consumer: ConsumingJob
     positions: Mapping[int, int]
     paces: Mapping[int, float | None]
     owners: Mapping[int, str]
@@ -118,7 +118,7 @@ class _LagReader:
 
     def _came(self, logs: Iterable[TopicLog]) -> Came:
         """Each consumer reads its oldest waiting records of all topics together."""
-        begins: dict[Consumer, dict[tuple[str, int], int]] = {}
+        begins: dict[ConsumingJob, dict[tuple[str, int], int]] = {}
         for log in logs:
             for hop in log.hops:
                 begins.setdefault(hop.consumer, {}).update(waiting_from(log, hop))
@@ -136,7 +136,9 @@ class _LagReader:
     def _archiver(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> TopicConsumer:
         paces = archiving(self._archivers_say, topic)
         positions = index.positions_of(self._settings, topic, topic_id, spans)
-        return TopicConsumer(Consumer.ARCHIVER, positions, paces, self._topics.owners(archive_group(topic)))
+        return TopicConsumer(
+            ConsumingJob.ARCHIVER, positions, paces, self._topics.owners(archive_group(topic))
+        )
 
     def _speed_layer(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> TopicConsumer:
         since = self._at - timedelta(seconds=MINUTE)
@@ -147,7 +149,7 @@ class _LagReader:
         }
         driver = counts(self._speed_layer_says, topic, self._at)
         return TopicConsumer(
-            Consumer.SPEED_LAYER, found.now, paces, dict.fromkeys(spans, driver) if driver else {}
+            ConsumingJob.SPEED_LAYER, found.now, paces, dict.fromkeys(spans, driver) if driver else {}
         )
 
 
