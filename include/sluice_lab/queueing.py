@@ -15,7 +15,7 @@ import numpy as np
 
 from sluice.grouping.base import Targets, WorkerCluster
 from sluice.grouping.compiled import kernel
-from sluice.grouping.measures import loads
+from sluice.grouping.imbalance import loads
 from sluice.runtime.arrays import Floats
 
 Arrivals = Literal["poisson", "even"]

@@ -12,7 +12,7 @@ from sluice.engine.extract import BatchLines
 from sluice.metrics.kernels.hashing import hash_all
 from sluice.runtime.arrays import Hashes
 from sluice.tasks.extract import Extract
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 from sluice.traffic.replay import read_lines
 from sluice_lab.streams import NoSuchStream, Stream
 

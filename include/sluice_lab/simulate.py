@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sluice.grouping.base import Counts, Strategy, Targets, WorkerCluster
-from sluice.grouping.measures import Imbalance, imbalance, loads, makespan
+from sluice.grouping.imbalance import Imbalance, imbalance, loads, makespan
 from sluice.runtime.arrays import Floats, Hashes, Ints
 from sluice_lab.state import Pairs
 
@@ -86,8 +86,8 @@ class SimulatedBatch:
 
     batch: its number, from 1. tuples: how many came. keys: how many distinct keys they had. total: tuples so
     far.
-    relative, share, absolute: imbalance of what was sent (`measures`). makespan: of the same, over its
-    optimum.
+    relative, share, absolute: imbalance of what was sent (`grouping.imbalance`). makespan: of the same, over
+    its optimum.
     replicas: pairs of worker and key over keys, in this batch. held: the same in all batches so far.
     sent: rows that went to workers, over tuples; 1 unless the strategy combines. partials: rows that the
     second stage merges.

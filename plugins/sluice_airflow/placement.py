@@ -66,7 +66,7 @@ class PlaceUnits(BaseOperator):
     def execute(self, context: Any) -> None:
         if not SEVERAL_HOSTS:
             raise AirflowFailException(
-                "no unit can move: other hosts need the package sluice_hosts, which is not installed; install it"
+                "no unit can move: other hosts need the package sluice_hosts: install it"
             )
         self.defer(trigger=PlacementTrigger(), method_name="ended")
 

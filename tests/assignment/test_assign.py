@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sluice.assignment.assign import TOLERANCE, assign
 from sluice.assignment.base import AssignedPartition, Group, Member, PartitionLoad
-from sluice.assignment.measures import by_load, by_number, counts, moves
+from sluice.assignment.evaluation import by_load, by_number, counts, moves
 from tests.assignment.groups import C0, C1, C2, PAPER, fewest, fewest_moves, groups, owning
 from tests.examples import examples
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sluice.assignment.assign import PAYS, TOLERANCE, assign
 from sluice.assignment.base import AssignedPartition, Assignment, Group, Member, PartitionLoad
-from sluice.assignment.measures import counts, moves
+from sluice.assignment.evaluation import counts, moves
 from sluice.assignment.weights import MEAN, weigh
 from tests.assignment.groups import TOPICS, fewest_moves, groups, owning
 from tests.examples import examples

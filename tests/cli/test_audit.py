@@ -15,7 +15,7 @@ from sluice.quality import audit as module
 from sluice.quality.hops import HopCounts, Hops, reckon
 from sluice.runtime.settings import get_settings
 from sluice.storage import postgres
-from sluice.storage.booked import Booked
+from sluice.storage.topic_totals import TopicTotals
 from sluice.tasks import TaskSpec
 from sluice.tasks.store import TaskStore
 from tests.tasks.database import sqlite
@@ -29,7 +29,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     TaskStore(made).apply([spec], "me")
 
     def nothing(settings: Any, topic: str) -> Hops:
-        return reckon(HopCounts(topic, Booked(), {}, (), [], hive_raw=0, hive_unique=0))
+        return reckon(HopCounts(topic, TopicTotals(), {}, (), [], hive_raw=0, hive_unique=0))
 
     monkeypatch.setattr(module, "audit", nothing)
     monkeypatch.setattr(postgres, "engine", lambda settings: made)

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from sluice.cli import lag as module
 from sluice.cli.main import app
-from sluice.monitoring.lag import look
-from sluice.monitoring.lag.model import LagReport
+from sluice.monitoring.lag import measurement
+from sluice.monitoring.lag.consumer_lag import LagReport
 from tests.monitoring.test_lag import AT, report
 
 run = CliRunner()
@@ -34,7 +34,7 @@ def lag(monkeypatch: pytest.MonkeyPatch, *options: str, answers: list[Any]) -> A
             raise answer
         return answer
 
-    monkeypatch.setattr(look, "look", looks)
+    monkeypatch.setattr(measurement, "lag_report", looks)
     monkeypatch.setattr(module, "WATCH_SECONDS", 0.0)
     return run.invoke(app, ["lag", *options])
 

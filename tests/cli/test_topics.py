@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from sluice.cli.errors import USAGE, explain
 from sluice.cli.main import app
 from sluice.runtime.settings import get_settings
-from sluice.speed import moves
+from sluice.speed import topic_moves
 from sluice.storage import postgres, schema
 from sluice.storage.speed_topics import SpeedTopics
 from sluice.tasks import TaskSpec
@@ -32,7 +32,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sa.Eng
     """Two drivers, of which the first runs, and the topics logs and shop."""
     made = sqlite()
     monkeypatch.setattr(postgres, "engine", lambda settings: made)
-    monkeypatch.setattr(moves, "engine", lambda settings: made)
+    monkeypatch.setattr(topic_moves, "engine", lambda settings: made)
     for name, value in {"INSTANCE": "test", "HOME": str(tmp_path), "SPEED__DRIVERS": "2"}.items():
         monkeypatch.setenv(f"SLUICE_{name}", value)
     get_settings.cache_clear()

@@ -17,7 +17,7 @@ from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
 from sluice.tasks import TopicSpec
 from sluice.tasks.extract import Extract
-from sluice.tasks.topic import TimeSpec
+from sluice.tasks.topic_spec import TimeSpec
 from tests.engine.samples import active, line, records, spec
 from tests.examples import examples
 

@@ -18,7 +18,7 @@ from sluice.engine.rowkey import RowKey, series_values
 from sluice.runtime.settings import Limits
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice.tasks.extract import Extract
-from sluice.tasks.topic import TimeSpec
+from sluice.tasks.topic_spec import TimeSpec
 from tests.engine.samples import BYTES, LIMITS, active, line, plan, records, spec
 
 MIB = 1 << 20

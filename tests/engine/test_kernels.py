@@ -22,7 +22,7 @@ from sluice.engine.parse import _by_position, _compiled
 from sluice.engine.schema import KEYS
 from sluice.spark.warm import warm
 from sluice.tasks import TaskSpec
-from sluice.tasks.topic import COMBINED_FIELDS
+from sluice.tasks.topic_spec import COMBINED_FIELDS
 from tests.engine.samples import ALL_METRICS, BYTES, by_hand, line, plan, records, spec
 from tests.engine.test_count import TASKS, engine, lines_of, same
 from tests.examples import examples

@@ -15,7 +15,7 @@ from sluice.engine.suggest import NothingThere, Suggestion, suggest
 from sluice.tasks import TopicSpec
 from sluice.tasks.document import parse_documents
 from sluice.tasks.extract import Extract
-from sluice.tasks.topic import TimeSpec
+from sluice.tasks.topic_spec import TimeSpec
 from tests.engine.samples import line
 
 AT = TimeSpec(extract=Extract(field="at"), format="iso8601")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sluice.engine.parse import event_time
 from sluice.engine.times import read_times
 from sluice.tasks.extract import Extract
-from sluice.tasks.topic import TimeSpec, TopicSpec
+from sluice.tasks.topic_spec import TimeSpec, TopicSpec
 from tests.examples import examples
 
 FIRST = Extract(delimiter=";", index=0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sluice.grouping import strategy
 from sluice.grouping.base import ParameterOutOfBounds, Targets, WorkerCluster
-from sluice.grouping.measures import imbalance, loads, replicas
+from sluice.grouping.imbalance import imbalance, loads, replicas
 from sluice.grouping.routing import LoopRouter
 from sluice.runtime.arrays import Hashes
 from tests.examples import examples

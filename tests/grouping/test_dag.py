@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sluice.grouping.base import Counts, ParameterOutOfBounds, WorkerCluster
 from sluice.grouping.dag import DAG
+from sluice.grouping.imbalance import imbalance, loads, replicas
 from sluice.grouping.kg2 import KG2
-from sluice.grouping.measures import imbalance, loads, replicas
 from tests.examples import examples
 from tests.grouping import plain_papers as plain
 from tests.grouping.paper_streams import cold_with, skewed, workers_of

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sluice.grouping.base import Counts, ParameterOutOfBounds, Router, WorkerCluster
 from sluice.grouping.dkg import DKG
+from sluice.grouping.imbalance import imbalance, loads, replicas
 from sluice.grouping.key import Key
-from sluice.grouping.measures import imbalance, loads, replicas
 from sluice.runtime.arrays import Hashes
 from tests.examples import examples
 from tests.grouping import plain_papers as plain

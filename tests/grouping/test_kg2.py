@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import ParameterOutOfBounds, Router, WorkerCluster
+from sluice.grouping.imbalance import imbalance, loads
 from sluice.grouping.kg2 import KG2
-from sluice.grouping.measures import imbalance, loads
 from tests.examples import examples
 from tests.grouping import plain_papers as plain
 from tests.grouping.paper_streams import cold_with, skewed, workers_of

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sluice.grouping import strategy
 from sluice.grouping.base import Targets, WorkerCluster
-from sluice.grouping.measures import imbalance, loads, replicas
+from sluice.grouping.imbalance import imbalance, loads, replicas
 from sluice.runtime.arrays import Hashes
 from tests.grouping import plain
 

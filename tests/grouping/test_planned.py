@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Counts, ParameterOutOfBounds, Targets, WorkerCluster
-from sluice.grouping.measures import imbalance, loads, makespan, replicas
+from sluice.grouping.imbalance import imbalance, loads, makespan, replicas
 from sluice.grouping.planned import Planned, PlannedRouter
 from sluice.runtime.arrays import Hashes
 from tests.examples import examples

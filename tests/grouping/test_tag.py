@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Counts, ParameterOutOfBounds, Router, WorkerCluster
-from sluice.grouping.measures import makespan
+from sluice.grouping.imbalance import makespan
 from sluice.grouping.pkg import PartialKey
 from sluice.grouping.tag import TAG, RoutingRows
 from sluice.runtime.arrays import Hashes

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sluice import grouping
 from sluice.grouping.base import Counts, Router, Strategy, Targets, WorkerCluster
-from sluice.grouping.measures import replicas
+from sluice.grouping.imbalance import replicas
 from sluice.runtime.arrays import Hashes
 from sluice_lab import named, streams
 from sluice_lab.simulate import Simulation, simulate

@@ -10,7 +10,7 @@ import pytest
 
 from sluice.assignment.assign import assign
 from sluice.assignment.base import AssignedPartition
-from sluice.assignment.observed import SETTLED_SECONDS, ObservedGroup
+from sluice.assignment.smoothing import SETTLED_SECONDS, ObservedGroup
 from sluice_lab import medians
 from sluice_lab.runs import how_many
 from sluice_lab.tables import selected

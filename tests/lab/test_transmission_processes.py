@@ -15,7 +15,7 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 
 from sluice.assignment.base import AssignedPartition
-from sluice.assignment.observed import ObservedGroup
+from sluice.assignment.smoothing import ObservedGroup
 from sluice.cli.errors import FAILED, explain
 from sluice_lab.processes import LaboratoryFailed
 from sluice_lab.transmission import members, rivals, run

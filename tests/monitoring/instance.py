@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.archive.heartbeat import Heartbeat
-from sluice.monitoring import look
+from sluice.monitoring import watch_progress
 from sluice.runtime.settings import Settings
 from sluice.speed.progress import SpeedProgress
 from sluice.stack.jobs import ARCHIVER, SPEED_LAYER
@@ -72,7 +72,7 @@ def running(home: Path, topic: str = "logs") -> Settings:
     part = PartitionProgress(state=PartitionState.ARCHIVING, position=7, buffered=6, files=1, lines=20)
     heartbeat = Heartbeat(progress_file(settings, ARCHIVER))
     heartbeat.beat(topic, ArchivedTopic(state=ArchivingState.ARCHIVING, partitions={0: part, 1: part}))
-    look.write(settings, looked())
+    watch_progress.write(settings, looked())
     return settings
 
 

@@ -17,12 +17,11 @@ import sqlalchemy as sa
 from kafka.errors import KafkaConnectionError
 
 from sluice.archive import index, scaling
-from sluice.monitoring import look as watch
-from sluice.monitoring.lag import look
+from sluice.monitoring import watch_progress as watch
+from sluice.monitoring.lag import measurement
 from sluice.runtime.settings import Settings
 from sluice.stack.progress import WatchProgress
 from sluice.storage import schema
-from sluice.transmission import waiting
 from sluice.transmission.topics import KafkaTopic, Span, TopicMissing
 from tests.tasks.database import sqlite
 
@@ -79,9 +78,9 @@ def kafka(database: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> Kafka:
     def topics(settings: Settings) -> Any:
         yield double
 
-    monkeypatch.setattr(look, "Topics", topics)
-    monkeypatch.setattr(waiting, "since", double.since)
-    for module in (look, index):
+    monkeypatch.setattr(measurement, "Topics", topics)
+    monkeypatch.setattr(measurement, "waiting_since", double.since)
+    for module in (measurement, index):
         monkeypatch.setattr(module, "engine", lambda settings: database)
     return double
 
@@ -189,7 +188,7 @@ def test_if_kafka_does_not_say_since_when_records_wait_people_see_the_rest(
 ) -> None:
     kafka.ends["logs"] = {0: 40}
     kafka.problem = KafkaConnectionError("gone")
-    report = look.look(settings)
+    report = measurement.lag_report(settings)
     assert {(each.behind.records, each.behind.seconds) for each in report.partitions} == {(40, None)}
     assert "gone" in report.problems["logs"]
     with pytest.raises(KafkaConnectionError):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from sluice.monitoring import figures, look
+from sluice.monitoring import figures, watch_progress
 from sluice.monitoring.exposition import exposition
 from sluice.monitoring.families import FAMILIES
 from sluice.monitoring.figures import MOST, Figures
@@ -109,9 +109,9 @@ def test_a_platform_that_never_ran_shows_nothing_and_does_not_fail(tmp_path: Pat
 
 def test_a_part_that_is_not_known_is_missing_and_said(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    look.write(settings, looked(lag=None, books=None))
+    watch_progress.write(settings, looked(lag=None, books=None))
     found = parsed(figures.read(settings, time.time()))
-    assert {part: value(found, "sluice_part_known", part=part) for part in look.PARTS} == {
+    assert {part: value(found, "sluice_part_known", part=part) for part in watch_progress.PARTS} == {
         "daemons": 1,
         "agents": 1,
         "lag": 0,

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sluice.archive.rebalances import DIED
 from sluice.cli.format import plain
 from sluice.cli.lag import shown
-from sluice.monitoring.lag import look
+from sluice.monitoring.lag import measurement
+from sluice.monitoring.lag.consumer_lag import Behind, LagReport, PartitionLag
 from sluice.monitoring.lag.cost import costs
-from sluice.monitoring.lag.look import TopicConsumer, partition_lag
-from sluice.monitoring.lag.model import Behind, LagReport, PartitionLag
+from sluice.monitoring.lag.measurement import TopicConsumer, partition_lag
 from sluice.stack.progress import (
     ArchivedTopic,
     ArchiverProgress,
@@ -27,7 +27,7 @@ from sluice.stack.progress import (
     PartitionProgress,
     SpeedLayerProgress,
 )
-from sluice.storage import pace, rebalances, schema
+from sluice.storage import commit_progress, rebalances, schema
 from sluice.storage.rebalances import Rebalance
 from sluice.transmission.topics import Span
 from tests.tasks.database import sqlite
@@ -96,30 +96,30 @@ def archiver(
 
 def test_an_archiver_that_is_silent_has_no_pace_and_the_others_have() -> None:
     said = {"archiver": archiver(0, 1, silent=60), "archiver-2": archiver(2)}
-    assert look.archiving(said, "logs") == {2: 5.0}
-    assert look.archiving(said, "shop") == {}
+    assert measurement.archiving(said, "logs") == {2: 5.0}
+    assert measurement.archiving(said, "shop") == {}
     said["archiver"] = archiver(0, 1, silent=5)
-    assert look.archiving(said, "logs") == {0: 5.0, 1: 5.0, 2: 5.0}
+    assert measurement.archiving(said, "logs") == {0: 5.0, 1: 5.0, 2: 5.0}
 
 
 def test_a_topic_that_hangs_has_no_pace_although_its_archiver_beats() -> None:
-    assert look.archiving({"archiver": archiver(0, hangs=60)}, "logs") == {}
+    assert measurement.archiving({"archiver": archiver(0, hangs=60)}, "logs") == {}
 
 
 def test_a_partition_that_moved_has_the_pace_of_the_archiver_that_wrote_last() -> None:
     said = {"archiver": archiver(0, pace=9.0), "archiver-2": archiver(0, silent=3)}
-    assert look.archiving(said, "logs") == {0: 9.0}
+    assert measurement.archiving(said, "logs") == {0: 9.0}
 
 
 def test_a_speed_layer_that_is_silent_has_no_partition() -> None:
     topic = CountedTopic(state=CountingState.COUNTING)
     said = SpeedLayerProgress(updated_at=AT - timedelta(seconds=5), topics={"logs": topic})
-    assert look.counts(said, "logs", AT)
-    assert not look.counts(said, "shop", AT)
-    assert not look.counts(said, "logs", AT + timedelta(minutes=1))
+    assert measurement.counts(said, "logs", AT)
+    assert not measurement.counts(said, "shop", AT)
+    assert not measurement.counts(said, "logs", AT + timedelta(minutes=1))
     topic.state = CountingState.FAILED
-    assert not look.counts(said, "logs", AT)
-    assert not look.counts(SpeedLayerProgress(), "logs", AT)
+    assert not measurement.counts(said, "logs", AT)
+    assert not measurement.counts(SpeedLayerProgress(), "logs", AT)
 
 
 def commit(seq: int, seconds: int, start: int, end: int, topic_id: str = "x") -> dict[str, object]:
@@ -133,18 +133,20 @@ def test_the_speed_layer_s_pace_is_that_of_the_commits_of_the_last_minute() -> N
     rows = [commit(1, -500, 0, 10), commit(2, -70, 10, 40), commit(3, -30, 40, 90), commit(4, -1, 90, 100)]
     with database.begin() as connection:
         connection.execute(sa.insert(schema.commits), rows)
-        found = pace.committed(connection, "logs", "x", AT - timedelta(minutes=1))
+        found = commit_progress.committed(connection, "logs", "x", AT - timedelta(minutes=1))
         assert (found.now, found.then) == ({0: 100}, {0: 40})
-        young = pace.committed(connection, "logs", "x", AT - timedelta(hours=1))
+        young = commit_progress.committed(connection, "logs", "x", AT - timedelta(hours=1))
         assert (young.now, young.then) == ({0: 100}, {0: 0})
-        assert pace.committed(connection, "logs", "made again", AT) == pace.Committed({}, {})
+        assert commit_progress.committed(connection, "logs", "made again", AT) == commit_progress.Committed(
+            {}, {}
+        )
 
 
 def test_commits_of_an_earlier_topic_of_that_name_are_another_s() -> None:
     database = sqlite()
     with database.begin() as connection:
         connection.execute(sa.insert(schema.commits), [commit(1, -90, 0, 70, "old"), commit(2, -5, 0, 30)])
-        found = pace.committed(connection, "logs", "x", AT - timedelta(minutes=1))
+        found = commit_progress.committed(connection, "logs", "x", AT - timedelta(minutes=1))
     assert (found.now, found.then) == ({0: 30}, {0: 0})
 
 

@@ -72,13 +72,13 @@ def test_hops_are_sums_of_the_books() -> None:
 def test_the_watch_keeps_them_with_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from datetime import UTC, datetime, timedelta
 
-    from sluice.monitoring import look, observer
+    from sluice.monitoring import observer, watch_progress
 
     database = sqlite()
     settings = running(tmp_path)
     monkeypatch.setattr(observer, "engine", lambda settings: database)
-    monkeypatch.setattr(look, "take", lambda *arguments: {})
-    monkeypatch.setattr(look, "write", lambda *arguments: None)
+    monkeypatch.setattr(watch_progress, "collect", lambda *arguments: {})
+    monkeypatch.setattr(watch_progress, "write", lambda *arguments: None)
     Observer(settings, print).observe({})
     ((_, found),) = samples.several(
         database, datetime.now(UTC) - timedelta(hours=1), [sampled.HOT_KEYS, "sluice_bytes_total"]

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from kafka import KafkaProducer
 
 from sluice.archive import index, scaling
-from sluice.monitoring import look
+from sluice.monitoring import watch_progress
 from sluice.storage.hdfs import HdfsStore
 from sluice.transmission.mac import identity_key
 from sluice_hosts.jobs import places
@@ -79,7 +79,7 @@ class Load:
     def look(self) -> None:
         """Look as the watch does; the DAG `archive` reads the file that this writes."""
         settings, trial = self.trial.settings, self.trial
-        look.write(settings, look.take(settings, {}, print))
+        watch_progress.write(settings, watch_progress.collect(settings, {}, print))
         archived = sum(index.positions(settings, trial.topic, trial.topic_id).values())
         members, behind = len(places.members(settings)), scaling.behind(settings)
         self.looks.append(Look(time.time(), members, self.sent, archived, behind))

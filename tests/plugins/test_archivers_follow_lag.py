@@ -18,7 +18,7 @@ import pytest
 
 from sluice.archive import scaling
 from sluice.monitoring.lag.cost import costs
-from sluice.monitoring.lag.look import look
+from sluice.monitoring.lag.measurement import lag_report
 from sluice.runtime import crew, detached
 from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.storage.postgres import engine
@@ -143,7 +143,7 @@ def assert_once(trial: Trial, records: int) -> None:
 
 def assert_shown(settings: Settings, topic: str) -> None:
     """What `sluice lag` shows once the load is over and one member is left."""
-    report = look(settings, topic)
+    report = lag_report(settings, topic)
     assert not report.problems
     archiver = {name: behind for _, name, behind in report.by_topic()}["archiver"]
     assert (archiver.records, archiver.seconds) == (0, 0.0)
@@ -163,9 +163,9 @@ def assert_shown(settings: Settings, topic: str) -> None:
 
 def assert_waits(trial: Trial) -> None:
     """What `sluice lag` shows of lines that nobody archives."""
-    assert {each.member for each in look(trial.settings, trial.topic).partitions} == {None}
+    assert {each.member for each in lag_report(trial.settings, trial.topic).partitions} == {None}
     trial.produce(50)
-    behind = {name: one for _, name, one in look(trial.settings, trial.topic).by_topic()}["archiver"]
+    behind = {name: one for _, name, one in lag_report(trial.settings, trial.topic).by_topic()}["archiver"]
     assert behind.records == 50
     assert behind.seconds is not None
     assert behind.catch_up is None

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sluice.runtime.settings import Settings
 from sluice.storage import dead_letters, reconciled, schema
 from sluice.storage.calendar import days_of
-from sluice.storage.freshness import newest_commits
+from sluice.storage.commit_progress import newest_commits
 from sluice.storage.postgres import engine
 from sluice.storage.reconciled import DayCompared
 from sluice.tasks.store import TaskStore

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.storage.alerts import open_alerts
-from sluice_airflow import connections, failures
+from sluice_airflow import connections, defaults
 from tests.tasks.database import sqlite
 
 
@@ -32,15 +32,15 @@ def context(error: BaseException | None = None, task: str = "batch") -> Any:
 
 
 def test_what_failed_is_said_until_it_ends_well(database: sa.Engine) -> None:
-    failures.alert(context(ValueError("day: 'x' is no day\nand more")))
-    failures.alert(context(None, "every_topic"))
-    first, second = open_alerts(database, failures.SOURCE)
+    defaults.alert(context(ValueError("day: 'x' is no day\nand more")))
+    defaults.alert(context(None, "every_topic"))
+    first, second = open_alerts(database, defaults.SOURCE)
     assert first.name == "nightly_batch.batch"
     assert first.message == "nightly_batch.batch failed in run manual__1: day: 'x' is no day"
     assert second.message.endswith("it was stopped or lost")
-    failures.clear(context(None, "every_topic"))
+    defaults.clear(context(None, "every_topic"))
     assert [alert.name for alert in open_alerts(database)] == ["nightly_batch.batch"]
-    failures.clear(context())
+    defaults.clear(context())
     assert open_alerts(database) == []
 
 
@@ -49,7 +49,7 @@ def test_a_database_that_is_away_does_not_change_how_the_task_ends(
 ) -> None:
     database.dispose()
     sa.event.listen(database, "do_connect", _away)
-    failures.alert(context(ValueError("x")))
+    defaults.alert(context(ValueError("x")))
 
 
 def _away(*_: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
-from sluice.monitoring.flow.model import FlowRun, Sparkline
+from sluice.monitoring.flow.picture import FlowRun, Sparkline
 from sluice.monitoring.flow.platform import Platform
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.runtime.settings import get_settings

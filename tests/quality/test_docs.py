@@ -14,9 +14,8 @@ import pytest
 from sluice.engine.rowkey import RowKey
 from sluice.quality.day_hops import Hop
 from sluice.quality.docs import data_docs, escaped
-from sluice.quality.expectations import validate
+from sluice.quality.expectations import delete_older, validate
 from sluice.quality.pages import assets
-from sluice.quality.validations import forget
 from sluice.results.compare import OFFLINE_RESULTS, ONLINE_RESULTS, compare
 from sluice.runtime.settings import Settings
 from sluice.stack import jars
@@ -127,8 +126,8 @@ def test_the_oldest_comparisons_of_a_day_are_forgotten(site: Path, tmp_path: Pat
     shutil.copytree(site.with_name("validations"), home / "validations")
     settings, name = Settings(instance="test", home=home, port_base=29_000), f"{TOPIC} {DAY}"
     pages = sorted((home / "data_docs").glob("validations/*/*/*"))
-    assert forget(settings, "another 2015-05-17", 1) == forget(settings, name, 2) == 0
-    assert forget(settings, name, 1) == 4  # of each suite a validation and its page
+    assert delete_older(settings, "another 2015-05-17", 1) == delete_older(settings, name, 2) == 0
+    assert delete_older(settings, name, 1) == 4  # of each suite a validation and its page
     assert sorted((home / "data_docs").glob("validations/*/*/*")) == pages[1::2]
     assert len(list((home / "validations").glob("*/*/*"))) == 2
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from pyspark.sql import SparkSession
 
 from sluice.batch import day_job, offline
-from sluice.batch.uncounted import record
+from sluice.batch.offline import record_uncounted
 from sluice.engine.rowkey import RowKey
 from sluice.quality.day_comparison import compare_day
 from sluice.quality.docs import data_docs
@@ -392,12 +392,14 @@ def test_a_version_that_one_night_could_not_count_is_compared_on_the_next_day(to
     topic.both(lines(*map(line, times)))
     for day in (DAY, following):
         topic.nightly(day)
-    record(topic.database, topic.topic, DAY, {(counted.task_id, counted.version): "raised that night"})
+    record_uncounted(
+        topic.database, topic.topic, DAY, {(counted.task_id, counted.version): "raised that night"}
+    )
     outcome = topic.reconcile(following)
     assert (outcome.outcome, outcome.compared) == ("agrees", 1), outcome.message
     assert "1 periods wait" in outcome.message  # the one that both days share
     assert topic.reconcile().compared == 0
-    record(topic.database, topic.topic, DAY, {})
+    record_uncounted(topic.database, topic.topic, DAY, {})
     fixed = topic.reconcile()
     assert (fixed.outcome, fixed.compared) == ("agrees", 2), fixed.message
 

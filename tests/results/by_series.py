@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from sluice.engine.rowkey import RowKey, prefix
 from sluice.results.layer_results import (
     LayerResult,
+    ResultLayer,
     ResultValue,
     Series,
     each_result,
@@ -55,8 +56,10 @@ def stored_results(
     """
     task, starts = find(settings, name), within(since, until)
     if layer != "published":
-        return by_series(task, each_result(layer_results(settings, task, layer, starts)))
-    found = {each.key: each for each in each_result(layer_results(settings, task, "online", starts))}
+        return by_series(task, each_result(layer_results(settings, task, ResultLayer(layer), starts)))
+    found = {
+        each.key: each for each in each_result(layer_results(settings, task, ResultLayer.ONLINE, starts))
+    }
     with HBase.of(settings) as hbase:
         columns = [FINAL, FINAL_ERROR]
         for row, cells in hbase.scan(RESULTS, prefix=prefix(task.label), columns=columns):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sluice.results import layers
 from sluice.results.answers import Answers
 from sluice.results.layers import LayerBounds
-from sluice.sql import source
+from sluice.sql import data_source
 
 
 @given(st.integers(0, 1 << 40))
@@ -40,9 +40,9 @@ def test_a_worker_of_the_sql_endpoint_keeps_64_mib(monkeypatch: pytest.MonkeyPat
     for name in ("FinalBlocks", "OpenPeriods", "StateColumns", "Answers"):
         monkeypatch.setattr(layers, name, noting(name))
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
-    source._layers.cache_clear()
-    source._layers()
-    source._layers.cache_clear()
+    data_source._layers.cache_clear()
+    data_source._layers()
+    data_source._layers.cache_clear()
     wanted = LayerBounds().within(64 << 20)
     assert given == {
         "FinalBlocks": wanted.blocks,

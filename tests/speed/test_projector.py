@@ -20,7 +20,7 @@ from sluice.speed.projection_pass import ProjectionPass, written
 from sluice.speed.projector import Projecting, Projector
 from sluice.speed.state_pass import StatePass
 from sluice.state.blocks import BlockId
-from sluice.state.periods import changed
+from sluice.state.changed_periods import changed
 from sluice.storage.commits import Changed
 from sluice.storage.epochs import CommittedColumns, PeriodKey, Snapshot
 from sluice.storage.hbase import ONLINE

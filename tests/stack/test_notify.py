@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from sluice.runtime.settings import Notifications, Settings
 from sluice.stack import notify
-from sluice.storage import alerts, untold
+from sluice.storage import alerts
 from tests.tasks.database import sqlite
 
 
@@ -129,7 +129,7 @@ def test_a_mail_has_all_events_and_no_message_forges_a_header(
 def test_without_a_channel_nothing_piles_up(database: sa.Engine, tmp_path: Path) -> None:
     alerts.sync(database, "s", {"n": "it is broken"})
     notify.forget(settings(tmp_path))
-    assert untold.events(database, 10) == []
+    assert alerts.untold_events(database, 10) == []
 
 
 def test_a_mail_server_that_is_away_is_said(database: sa.Engine, tmp_path: Path) -> None:

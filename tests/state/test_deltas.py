@@ -16,8 +16,8 @@ from sluice.speed.partition_pass import Gathered
 from sluice.speed.state_pass import StatePass
 from sluice.state import deltas, merging
 from sluice.state.blocks import BlockId, unpack
+from sluice.state.changed_periods import KnownPeriods, changed
 from sluice.state.merging import Touch, merge_into_blocks
-from sluice.state.periods import KnownPeriods, changed
 from sluice.state.state import BlockMissing, read_state
 from sluice.storage.epochs import CommittedColumns, StatePeriod, is_delta
 from tests.state.test_epochs import Book, Cells, partials

@@ -21,8 +21,8 @@ from sluice.speed.partition_pass import Gathered
 from sluice.speed.state_pass import StatePass
 from sluice.state import deltas
 from sluice.state import merging as merging_module
+from sluice.state.changed_periods import KnownPeriods, changed, outgrown
 from sluice.state.dealing import Dealing
-from sluice.state.periods import KnownPeriods, changed, outgrown
 from sluice.state.state import BlockMissing, StateSuperseded, read_state
 from sluice.storage.epochs import (
     NOBODY,

@@ -187,7 +187,7 @@ def test_the_floor_is_the_newest_commit_that_is_old_enough(database: sa.Engine) 
 
 
 def test_old_commits_go_and_their_sums_stay(database: sa.Engine) -> None:
-    from sluice.storage.booked import Booked, _book_commits, _book_pruned
+    from sluice.storage.topic_totals import TopicTotals, _add_commits, _add_pruned
 
     for seq in range(1, 8):
         commit(database, seq, seq * 10, seq * 10 + 10)
@@ -199,15 +199,15 @@ def test_old_commits_go_and_their_sums_stay(database: sa.Engine) -> None:
         assert book.prune_commits(Floor(7, {"0": 80})) == pruned
         with database.connect() as connection:
             left = connection.execute(sa.select(schema.commits.c.seq)).scalars().all()
-            booked = Booked()
-            _book_commits(connection, "logs", booked)
-            _book_pruned(connection, "logs", booked)
+            totals = TopicTotals()
+            _add_commits(connection, "logs", totals)
+            _add_pruned(connection, "logs", totals)
         assert sorted(left) == [3, 6, 7]
-        assert (booked.lines, booked.doubled, booked.counted, booked.dead) == (70, 7, 49, 14)
+        assert (totals.lines, totals.doubled, totals.counted, totals.dead) == (70, 7, 49, 14)
 
 
 def test_a_day_that_is_not_over_is_to_come_and_one_that_is_waits_for_its_night(database: sa.Engine) -> None:
-    from sluice.storage import booked
+    from sluice.storage import topic_totals
 
     today = date(2026, 1, 1)
     for day, last in ((DAY, 7), (today, 8), (date(2099, 1, 1), 9)):
@@ -215,7 +215,7 @@ def test_a_day_that_is_not_over_is_to_come_and_one_that_is_waits_for_its_night(d
         with database.begin() as connection:
             connection.execute(sa.insert(schema.event_days).values(row))
     with database.connect() as connection:
-        found = booked.read(connection, "logs", today)
+        found = topic_totals.read(connection, "logs", today)
     assert found.stale_days == [DAY.isoformat()]
     assert found.days_to_come == {"2026-01-01": 1, "2099-01-01": 1}
     assert found.event_lines == 3

@@ -17,7 +17,7 @@ from sluice.storage.postgres import engine
 from sluice.tasks.lists import ValueLists
 from sluice.tasks.spec import TaskSpec
 from sluice.tasks.store import TaskStore
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 from sluice.tasks.topics import TopicStore
 from tests.tasks.database import sqlite
 

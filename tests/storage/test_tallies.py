@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.storage import schema, tallies
-from sluice.storage.tallies import OFFLINE, ONLINE, TOPIC, Tally
+from sluice.storage.tallies import OFFLINE, ONLINE, TOPIC, Tally, TallyLayer
 from tests.tasks.database import sqlite
 
 DAY, NEXT = date(2015, 5, 17), date(2015, 5, 18)
@@ -40,7 +40,7 @@ def test_batches_add_up_and_a_day_that_is_computed_again_does_not(database: sa.E
     for _ in range(2):
         with database.begin() as connection:
             tallies.add(connection, "logs", [row(TOPIC, 8, 0, 1, 0), row((1, 1), 5, 2, 1, 1)])
-            where = ("logs", "offline", DAY)
+            where = ("logs", TallyLayer.OFFLINE, DAY)
             tallies.replace(connection, where, [row((1, 1), 10, 4, 2, 2)], [sample((1, 1), 3)])
     assert tallies.of_day(database, "logs", DAY, ONLINE) == {
         TOPIC: Tally(16, 0, 2, 0),
@@ -59,23 +59,23 @@ def test_a_backfill_replaces_its_own_version_alone_and_counts_with_the_speed_lay
         for number in (3, 7):
             for version in ((1, 1), (2, 1)):
                 filled = [row(version, number, 0, 0, 0)]
-                tallies.replace(connection, ("logs", "filled", DAY), filled, [], version=version)
+                tallies.replace(connection, ("logs", TallyLayer.FILLED, DAY), filled, [], version=version)
     assert tallies.of_day(database, "logs", DAY, ONLINE) == {(1, 1): Tally(8), (2, 1): Tally(7)}
     assert tallies.of_version(database, "logs", (1, 1)) == {DAY: Tally(8)}
 
 
 def test_a_day_is_known_only_if_each_of_its_lines_was_tallied(database: sa.Engine) -> None:
     lines(database, 9)
-    assert not tallies.known(database, "logs", DAY, "online")
+    assert not tallies.known(database, "logs", DAY, TallyLayer.ONLINE)
     with database.begin() as connection:
         tallies.add(connection, "logs", [row(TOPIC, 4, 0, 1, 0)])
         assert tallies.unknown_lines(connection, "logs") == 4  # an earlier release counted them
-    assert not tallies.known(database, "logs", DAY, "online")
+    assert not tallies.known(database, "logs", DAY, TallyLayer.ONLINE)
     with database.begin() as connection:
         tallies.add(connection, "logs", [row(TOPIC, 4, 0, 0, 0)])
         assert tallies.unknown_lines(connection, "logs") == 0
-    assert tallies.known(database, "logs", DAY, "online")
-    assert tallies.known(database, "logs", NEXT, "online")  # a day without lines
+    assert tallies.known(database, "logs", DAY, TallyLayer.ONLINE)
+    assert tallies.known(database, "logs", NEXT, TallyLayer.ONLINE)  # a day without lines
 
 
 def test_samples_are_found_by_version_and_forgotten_with_their_day(database: sa.Engine) -> None:

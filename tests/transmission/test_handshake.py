@@ -11,7 +11,7 @@ import pytest
 from kafka.errors import KafkaError
 
 from sluice.runtime.settings import Kafka, KafkaLogin, Settings
-from sluice.transmission import handshake
+from sluice.transmission import clients
 from sluice.transmission import topics as module
 from sluice.transmission.topics import Topics
 from sluice_hosts.trust import certificates
@@ -22,7 +22,7 @@ from tests.waiting import SECONDS
 def test_a_broker_that_says_nothing_holds_up_nobody_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handshake, "SECONDS", 0.2)
+    monkeypatch.setattr(clients, "HANDSHAKE_SECONDS", 0.2)
     monkeypatch.setattr(module, "REQUEST_MS", 1_000)
     certificates.issue(tmp_path, "h1", "127.0.0.1")
     for name, content in certificates.files(tmp_path, "h1").items():

@@ -8,8 +8,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from sluice.runtime.settings import Settings
-from sluice.transmission import waiting
-from sluice.transmission.lag import Lag, group_lag
+from sluice.transmission.lag import Lag, group_lag, waiting_since
 from sluice.transmission.topics import Span, TopicMissing, Topics
 from tests.waiting import until
 
@@ -66,8 +65,8 @@ def test_a_topic_says_where_it_ends_and_since_when_a_record_waits(stack: Setting
         producer.close()
         assert topics.spans(name, 0) == {0: Span(0, 0, 1), 1: Span(0, 0, 2)}
         assert topics.ends(name) == {0: 1, 1: 2}
-    assert waiting.since(stack, {}) == {}
-    came = waiting.since(stack, {(name, 0): 0, (name, 1): 1})
+    assert waiting_since(stack, {}) == {}
+    came = waiting_since(stack, {(name, 0): 0, (name, 1): 1})
     assert came == {(name, 0): sent[0].timestamp, (name, 1): sent[2].timestamp}
     assert before - 5 <= came[name, 0] / 1000 <= time.time() + 5
 

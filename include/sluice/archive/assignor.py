@@ -1,7 +1,7 @@
 """The archiver's assignor: `sluice.assignment` in the terms of kafka-python's cooperative protocol.
 
-Each member tells the leader what it owns, of which generation, the loads of that, and how fast it works (JSON
-in the subscription's user data). The leader tells each member why the group was assigned again (JSON in the
+Each member tells the leader its partitions, their generation, their loads and its own speed (JSON in the
+subscription's user data). The leader tells each member why the group was assigned again (JSON in the
 assignment's).
 """
 

@@ -16,7 +16,7 @@ from sluice.archive.footer import Footer
 from sluice.engine.parse import event_time
 from sluice.runtime.arrays import Ints
 from sluice.runtime.days import DAY_MS
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 from sluice.transmission.line_schema import LAST_OFFSET, LINE_IN_RECORD, LINE_SCHEMA, UNREADABLE
 
 #: LINE_SCHEMA without the partition, which the path and the footer say.

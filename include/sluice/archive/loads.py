@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from sluice.assignment.base import PartitionLoad
-from sluice.assignment.observed import Smoothed
+from sluice.assignment.smoothing import Smoothed
 from sluice.transmission.identity import Message, held
 
 #: The pace is that of the last minute: a partition's files come every few seconds.

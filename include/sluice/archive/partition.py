@@ -37,7 +37,7 @@ from sluice.runtime.backoff import Backoff
 from sluice.runtime.settings import Settings
 from sluice.stack.progress import PartitionState
 from sluice.storage.hdfs import HdfsError, HdfsStore, HdfsUnavailable
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 from sluice.tasks.topics import TopicStore
 from sluice.transmission.identity import Message, records
 from sluice.transmission.topics import Topics

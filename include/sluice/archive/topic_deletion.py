@@ -1,7 +1,7 @@
 """Deletes a topic that was made by mistake: from Kafka, and its description.
 
-A topic of which a record was ever counted or archived stays. Results, offsets and the master dataset refer to
-it by its name, and a new topic of that name would be taken for it.
+A topic stays once a record of it was counted or archived. Results, offsets and the master dataset refer to it
+by its name, and a new topic of that name would be taken for it.
 """
 
 from __future__ import annotations

@@ -50,11 +50,11 @@ class AssignmentBoard:
         return sum(self.load[member] for member in members) / sum(self.speeds[member] for member in members)
 
     def busy(self, member: int, more: int = 0) -> float:
-        """The member's load over its speed, if it held so much more."""
+        """The member's load over its speed, with `more` load added."""
         return (self.load[member] + more) / self.speeds[member]
 
     def least_busy(self, kind: int, more: int, but: int = NOBODY) -> int:
-        """The member that is least busy with so much more of that kind; NOBODY if no other subscribes."""
+        """The least busy member with `more` load of that kind added; NOBODY if no other subscribes."""
         load, speeds = self.load, self.speeds
         best, least = NOBODY, float("inf")
         for member in self.takers[kind]:

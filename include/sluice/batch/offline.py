@@ -25,15 +25,17 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
+
 from sluice.archive import index
 from sluice.batch import day_job
 from sluice.batch.barred import barred
 from sluice.batch.day_lines import DayOf
 from sluice.batch.task_versions import task_versions
-from sluice.batch.uncounted import record
 from sluice.engine.plan import EnginePlan
+from sluice.engine.set_aside import Failures
 from sluice.runtime.settings import Settings
-from sluice.storage import tallies
+from sluice.storage import alerts, tallies, uncounted
 from sluice.storage.days import Day, Days
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
@@ -54,6 +56,10 @@ SPARK_CONFIG: Mapping[str, str] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.compression.codec": "zstd",
 }
+
+
+#: The source of the alerts.
+ALERTS = "nightly"
 
 
 class DaysFailed(RuntimeError):
@@ -97,6 +103,23 @@ def days_to_compute(
     return [day, *(other for other in others if other != day)]
 
 
+def record_uncounted(database: sa.Engine, topic: str, day: date, failed: Failures) -> None:
+    """Record the task versions that could not be counted on the day, with what each raised, and their alerts.
+
+    They have no results of that day, so nothing of theirs can be compared or published. For the other
+    versions the day stands. The table `uncounted` has them until a run computes them.
+    """
+    prefix = f"{topic} {day}: task "
+    told = {}
+    for (task_id, version), why in failed.items():
+        name = f"{prefix}{task_id}v{version}"
+        told[name] = f"{name} could not be counted: {why}"
+        log.error("%s", told[name])
+    with database.begin() as connection:
+        uncounted.replace(connection, topic, day, failed)
+        alerts.sync_within(connection, ALERTS, told, prefix=prefix)
+
+
 @dataclass(frozen=True)
 class _Batch:
     """What the days of one run share."""
@@ -136,7 +159,7 @@ class _Batch:
         failed, (found, skipped) = day_job.write_results(
             self.spark, plan, versions.tasks, logs, results, stores=stores, parts=parts, backwards=backwards
         )
-        record(self.book.engine, topic, day, failed)
+        record_uncounted(self.book.engine, topic, day, failed)
 
         for name, partition in partitions.items():
             self.hive.set_partition(name, topic, day, partition.location)

@@ -22,7 +22,9 @@ def history(
     what: Annotated[
         str, typer.Option(help="Only changes of this: task, list, topic, dashboard, days, user, host, ...")
     ] = "",
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many, the newest.")] = 100,
+    limit: Annotated[
+        int, typer.Option(min=1, max=1_000, help="At most this many entries, the newest.")
+    ] = 100,
     style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
 ) -> None:
     """Show who changed what, when, and from where, the newest first.

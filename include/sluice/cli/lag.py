@@ -13,7 +13,7 @@ from sluice.cli.format import plain, table
 from sluice.cli.terminal import CLEAR, steer
 
 if TYPE_CHECKING:
-    from sluice.monitoring.lag.model import Behind, LagReport, ShownRebalance
+    from sluice.monitoring.lag.consumer_lag import Behind, LagReport, ShownRebalance
 
 #: Between two looks of --watch.
 WATCH_SECONDS = 2.0
@@ -46,17 +46,17 @@ def lag(
     from kafka.errors import KafkaError
     from sqlalchemy.exc import SQLAlchemyError
 
-    from sluice.monitoring.lag.look import look
+    from sluice.monitoring.lag.measurement import lag_report
     from sluice.runtime.settings import get_settings
 
     settings = get_settings()
     if not watch:
-        report = look(settings, topic)
+        report = lag_report(settings, topic)
         typer.echo(_json(report, indent=1) if as_json else shown(report), nl=as_json)
         raise typer.Exit(int(bool(report.problems)))
     while True:
         try:
-            report = look(settings, topic)
+            report = lag_report(settings, topic)
         except (KafkaError, SQLAlchemyError, OSError) as error:
             known = explain(error)
             why = known.message if known else (str(error).splitlines() or [type(error).__name__])[0]

@@ -141,7 +141,7 @@ def follow(
 
 def computed(runs: Sequence[DagRun]) -> list[DagRun]:
     """The runs that ended well; only these are reconciled."""
-    return [run for run in runs if run.state == "success"]
+    return [run for run in runs if run.succeeded]
 
 
 def outcomes(settings: Settings, since: dt.datetime) -> dict[tuple[dt.date, str], str]:
@@ -160,7 +160,7 @@ def judge(runs: Sequence[DagRun], found: dict[tuple[dt.date, str], str], say: Ca
     own = {key: outcome for key, outcome in sorted(found.items()) if key[0] in asked}
     for (day, topic), outcome in own.items():
         say(f"{day} {topic}: {outcome}")
-    failed = [f"{run.day} was not computed: see run {run.id}" for run in runs if run.state != "success"]
+    failed = [f"{run.day} was not computed: see run {run.id}" for run in runs if not run.succeeded]
     failed += [
         f"{day} {topic} differs: `sluice status` says how"
         for (day, topic), outcome in own.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -150,7 +150,7 @@ def results(
             _merged(query(task, when, version, given), style)
     else:
         _refuse(layer, style, options)
-        _of_layer(task, "offline" if layer is Layer.OFFLINE else "online", when, version, Format(style.value))
+        _of_layer(task, layer, when, version, Format(style.value))
 
 
 def _refuse(layer: Layer, style: ResultFormat, given: Mapping[str, object]) -> None:
@@ -186,21 +186,21 @@ def _merged(asked: Query, style: ResultFormat) -> None:
 
 def _of_layer(
     name: str,
-    layer: Literal["online", "offline"],
+    layer: Layer,
     when: tuple[int | None, int | None],
     version: int | None,
     style: Format,
 ) -> None:
     """Print the results of one layer as it stored them."""
     from sluice.cli.rows import layer_for_people, layer_for_programs
-    from sluice.results.layer_results import each_result, layer_results
+    from sluice.results.layer_results import ResultLayer, each_result, layer_results
     from sluice.results.layers import find
     from sluice.results.periods import within
     from sluice.runtime.settings import get_settings
 
     settings = get_settings()
     task = find(settings, name, version)
-    stored = each_result(layer_results(settings, task, layer, within(*when)))
+    stored = each_result(layer_results(settings, task, ResultLayer(layer), within(*when)))
     write(*(layer_for_people if style is Format.TABLE else layer_for_programs)(task, stored), style)
 
 

@@ -14,7 +14,14 @@ from sluice.cli.report import MetricTotal, TaskReport
 from sluice.engine.rowkey import RowKey
 from sluice.results.agreement import how
 from sluice.results.compare import compare
-from sluice.results.layer_results import LayerResult, Number, each_result, layer_results, read_value
+from sluice.results.layer_results import (
+    LayerResult,
+    Number,
+    ResultLayer,
+    each_result,
+    layer_results,
+    read_value,
+)
 from sluice.results.layers import find
 from sluice.results.periods import Interval
 from sluice.runtime.settings import Settings
@@ -43,7 +50,7 @@ def compare_task(
     `error`: why the task was set aside, if it was. `left_out`: days; periods that touch one are not compared.
     """
     task = find(settings, name)
-    online, offline = layer_results(settings, task, "online"), layer_results(settings, task, "offline")
+    online, offline = (layer_results(settings, task, layer) for layer in ResultLayer)
     return task_report(task, online, offline, error, left_out)
 
 

@@ -135,6 +135,7 @@ def diff(file: File) -> None:
       sluice tasks diff -f include/tasks.yaml
     """
     from sluice.cli.documents import refusing
+    from sluice.tasks.changes import ChangeAction
 
     specs = _read(file)
     with refusing(file):
@@ -145,7 +146,7 @@ def diff(file: File) -> None:
         typer.echo(f"{each.name}: {each.action}{silent}")
         if each.text:
             typer.echo(each.text)
-    if any(each.action != "unchanged" for each in found):
+    if any(each.action != ChangeAction.UNCHANGED for each in found):
         raise typer.Exit(DIFFERS)
 
 

@@ -92,8 +92,8 @@ def delete(
 ) -> None:
     """Delete a topic that was made by mistake: from Kafka, with its records, and its description.
 
-    It says what is deleted, and asks. A topic that tasks read, that agents write to, or of which a record was
-    ever counted or archived stays. A run that was cut short can be repeated.
+    It says what is deleted, and asks. A topic stays if tasks read it, agents write to it, or a record of it
+    was ever counted or archived. A run that was cut short can be repeated.
 
     Example:
       sluice topics delete shpo
@@ -124,9 +124,9 @@ def move(
       sluice topics move shop speed_layer-2
     """
     from sluice.runtime.settings import get_settings
-    from sluice.speed import moves
+    from sluice.speed import topic_moves
 
-    before = moves.move(get_settings(), topic, driver, me())
+    before = topic_moves.move(get_settings(), topic, driver, me())
     typer.echo(f"{topic}: {driver} counts it already" if before == driver else f"{topic}: moves to {driver}")
 
 
@@ -143,12 +143,12 @@ def spread(
       sluice topics spread --dry-run
     """
     from sluice.runtime.settings import get_settings
-    from sluice.speed import moves
+    from sluice.speed import topic_moves
     from sluice.storage.postgres import engine
     from sluice.storage.speed_topics import SpeedTopics
 
     settings = get_settings()
-    found = moves.spread(settings)
+    found = topic_moves.spread(settings)
     if not dry_run:
         SpeedTopics(engine(settings)).move({each.unit: each.target for each in found}, me())
     for each in found:

@@ -274,7 +274,7 @@ class _Pass:
         return rows, groups, outcome(flags, inside, days.codes, days.size)
 
     def _flagged(self, selection: Selection, dimension: bool) -> Bytes | None:
-        """The flags that each value gives its line, the last one that of no value; None if all are 0."""
+        """The flags of a line by its value, and last those of a line without one; None if all are 0."""
         if (selection, dimension) not in self._flags:
             values = self._lines.values(selection.extract)
             flags = np.where(passing(values, selection.filter), 0, FILTERED).astype(np.uint8)

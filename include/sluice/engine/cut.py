@@ -156,7 +156,7 @@ class _Values:
         self.begins, self.lengths = (np.empty(self._used // 2, np.int32) for _ in range(2))
 
     def encoded(self, k: int, data: Bytes, codes: Int32s) -> Encoded:
-        """Column k of this data, of which each line has a code (-1: nothing)."""
+        """Column k of this data. codes: of each line (-1: nothing)."""
         from sluice.engine.kernels import dictionaries
 
         size, at = int(self.sizes[k]), int(self.at[k]) // 2

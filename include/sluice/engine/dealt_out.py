@@ -1,4 +1,4 @@
-"""Rows dealt out to whom they are for: both layers do this before a shuffle."""
+"""Splits rows by their targets: both layers do this before a shuffle."""
 
 from __future__ import annotations
 

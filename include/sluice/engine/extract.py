@@ -19,8 +19,8 @@ from sluice.engine.cut import Fields, cut, encode, stretches
 from sluice.engine.fields import NamedFields, resolved
 from sluice.metrics import Numbers
 from sluice.runtime.arrays import Bools, Int32s
-from sluice.tasks.extract import Extract, Filter
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.extract import Extract, Filter, FilterMode
+from sluice.tasks.topic_spec import TopicFormat, TopicSpec
 
 _ASCII = 0x80
 #: A measure's largest magnitude: sums of measures and of their squares never overflow, in any order.
@@ -75,7 +75,7 @@ class BatchLines:
     @property
     def is_json(self) -> bool:
         """Whether the lines are of a JSON topic."""
-        return self._topic.format == "json"
+        return self._topic.format == TopicFormat.JSON
 
     def of_format(self) -> Bools | None:
         """Which lines are of the topic's format; None if all of them are that have a time."""
@@ -125,7 +125,7 @@ def passing(values: ExtractedValues, filter_: Filter | None) -> Bools:
             named = pc.is_in(values.distinct, pa.array(filter_.values, pa.string())).to_numpy(
                 zero_copy_only=False
             )
-        passed = named if filter_.mode == "white" else ~named
+        passed = named if filter_.mode == FilterMode.WHITE else ~named
     return np.append(passed, False)
 
 

@@ -22,7 +22,7 @@ from sluice.engine.access_log import CompiledAccessLog, named
 from sluice.engine.cut import COMPILED_LINES, Encoded, encode
 from sluice.runtime.arrays import Bools
 from sluice.tasks.extract import Extract
-from sluice.tasks.topic import TopicSpec, is_index, json_path
+from sluice.tasks.topic_spec import TopicFormat, TopicSpec, is_index, json_path
 
 
 class NoSuchField(ValueError):
@@ -31,7 +31,7 @@ class NoSuchField(ValueError):
 
 def resolved(extract: Extract, topic: TopicSpec) -> Extract:
     """The extraction; by delimiter if it names a column of a delimited topic."""
-    if extract.field is None or topic.format != "delimited" or extract.field not in topic.columns:
+    if extract.field is None or topic.format != TopicFormat.DELIMITED or extract.field not in topic.columns:
         return extract
     return extract.model_copy(
         update={"field": None, "delimiter": topic.delimiter, "index": topic.index(extract.field)}
@@ -52,9 +52,11 @@ class NamedFields:
         Fields of a delimited topic must be `resolved` before.
         """
         problem = self._topic.unknown_field(Extract(field=field))
-        if problem or self._topic.format == "delimited":
+        if problem or self._topic.format == TopicFormat.DELIMITED:
             raise NoSuchField(problem or f"column {field!r} is cut out by its delimiter")
-        return encode(self._json(field)) if self._topic.format == "json" else self._access_log(field)
+        return (
+            encode(self._json(field)) if self._topic.format == TopicFormat.JSON else self._access_log(field)
+        )
 
     def of_format(self) -> Bools | None:
         """Which lines are of the topic's format; None if every line is that has a time.
@@ -63,13 +65,13 @@ class NamedFields:
         """
         topic = self._topic
         at = topic.time.extract if topic.time is not None else None
-        if topic.format == "combined":
+        if topic.format == TopicFormat.COMBINED:
             cut = self._cut()
             if isinstance(cut, CompiledAccessLog):
                 return cut.found
             fits: Bools = pc.is_valid(cut["client"]).to_numpy(zero_copy_only=False)
             return fits
-        if topic.format == "json":
+        if topic.format == TopicFormat.JSON:
             if at is not None and at.field is not None:
                 return None
             parsed: Bools = self._parsed().str.json_path_match("$").is_not_null().to_numpy()

@@ -150,7 +150,7 @@ class Reckoning:
 
 
 def full(samples: pa.Table) -> Sampled:
-    """The versions, kinds and days of which these are `SAMPLES` samples or more."""
+    """The versions, kinds and days that have `SAMPLES` samples or more here."""
     names = ["task_id", "version", "kind", "day"]
     counted = samples.group_by(names, use_threads=False).aggregate([([], "count_all")])
     counted = counted.filter(pc.greater_equal(counted["count_all"], SAMPLES))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sluice.engine.access_log import LINE, REQUEST
-from sluice.tasks.topic import COMBINED_FIELDS, TopicSpec
+from sluice.tasks.topic_spec import COMBINED_FIELDS, TopicFormat, TopicSpec
 
 #: Named fields are not looked for in longer lines, which nobody reads.
 MOST_CHARACTERS = 16_384
@@ -46,12 +46,12 @@ def places(text: str, topic: TopicSpec) -> list[FieldSpan]:
     """The named fields of a line, from left to right; none where the line is not of the topic's format."""
     if len(text) > MOST_CHARACTERS:
         return []
-    if topic.format == "json":
+    if topic.format == TopicFormat.JSON:
         try:
             return [each for each in _members(text, _skip(text, 0), ()) if isinstance(each, FieldSpan)]
         except _NotJson:
             return []
-    found = _of_access_log(text) if topic.format == "combined" else _columns(text, topic)
+    found = _of_access_log(text) if topic.format == TopicFormat.COMBINED else _columns(text, topic)
     return sorted(each for each in found if each.begin < each.end)
 
 
@@ -63,7 +63,7 @@ def pieces(text: str, topic: TopicSpec) -> list[LineStretch]:
     found = places(text, topic)
     edges = sorted({0, len(text), *(at for place in found for at in (place.begin, place.end))})
     inside = {place.begin for place in found}
-    if topic.format == "json" and found:
+    if topic.format == TopicFormat.JSON and found:
         stretches = [(place.begin, place.end) for place in found]
     else:
         stretches = [*itertools.pairwise(edges)]

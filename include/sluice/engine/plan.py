@@ -20,7 +20,7 @@ from sluice.runtime.settings import Limits
 from sluice.tasks.extract import Extract, Filter
 from sluice.tasks.period import Period
 from sluice.tasks.spec import ActiveTask
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 
 #: Offsets by partition.
 Offsets = Mapping[int, int] | Mapping[str, int]

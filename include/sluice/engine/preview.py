@@ -15,7 +15,7 @@ from sluice.engine.rowkey import series_values
 from sluice.engine.trial import LineTrial, first_results, trial
 from sluice.runtime.settings import Limits
 from sluice.tasks.spec import TaskSpec
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 
 #: Values of a step, and rows of results, that a preview shows.
 VALUES = 8

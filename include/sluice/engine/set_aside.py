@@ -85,7 +85,7 @@ class Noted:
 def reason(error: BaseException) -> str:
     """An error as one text that PostgreSQL can hold (it refuses NUL)."""
     words = str(error).strip() or "no message"
-    # This package's own error needs no class name in front of it; an error of other code does.
+    # This package's own errors read well without a class name in front; errors of other code need it.
     text = words if isinstance(error, TooManySeries) else f"{type(error).__name__}: {words}"
     return text.replace("\0", "\\x00")[:SHOWN]
 

@@ -31,12 +31,13 @@ from sluice.engine.plan import EnginePlan, TaskPlan
 from sluice.engine.set_aside import Version
 from sluice.runtime.arrays import Ints
 from sluice.runtime.days import DAY_MS
+from sluice.tasks.topic_spec import TopicFormat
 
 #: Why a line with a time is not of its topic's format.
 _OTHER_FORMAT = {
-    "combined": "not a line of an access log",
-    "json": "not JSON",
-    "delimited": "fewer columns than the topic names",
+    TopicFormat.COMBINED: "not a line of an access log",
+    TopicFormat.JSON: "not JSON",
+    TopicFormat.DELIMITED: "fewer columns than the topic names",
 }
 
 

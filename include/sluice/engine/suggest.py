@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from sluice.engine.extract import BatchLines
 from sluice.engine.places import FieldSpan, places
 from sluice.tasks.extract import MAX_INDEX, Extract
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicFormat, TopicSpec
 
 #: Different values of the neighbours that a suggestion shows.
 EXAMPLES = 5
@@ -90,7 +90,7 @@ def _exact(text: str, begin: int, end: int, there: Sequence[FieldSpan]) -> Itera
 
 def _by_delimiter(text: str, begin: int, end: int, topic: TopicSpec) -> Iterator[_Candidate]:
     for delimiter in dict.fromkeys((*_DELIMITERS, text[begin - 1 : begin], text[end : end + 1])):
-        if delimiter and not delimiter.isalnum() and (topic.format, delimiter) != ("json", '"'):
+        if delimiter and not delimiter.isalnum() and (topic.format, delimiter) != (TopicFormat.JSON, '"'):
             yield from _between(text, begin, end, delimiter)
 
 
@@ -204,7 +204,7 @@ def _best_first(found: list[Suggestion]) -> list[Suggestion]:
 
 
 def _same(written: str, value: str, is_json: bool) -> bool:
-    """Whether a value is what stands in the line; JSON writes some texts and numbers in another way."""
+    """Whether the value stands in the line as it is; JSON writes some texts and numbers differently."""
     if written == value or not is_json:
         return written == value
     for text in (written, f'"{written}"'):

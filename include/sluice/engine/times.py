@@ -1,4 +1,4 @@
-"""Times as topics write them (`topic.TimeSpec`), for whole columns of texts.
+"""Times as topics write them (`tasks.topic_spec`), for whole columns of texts.
 
 Every format is one regular expression whose groups are named after what they hold (year, month, ... zone);
 from there on, all formats are read the same way. Only a real date of the years 1970 to 9998 with a real time
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from sluice.runtime.arrays import Bools, Ints
 from sluice.tasks.period import UTC
-from sluice.tasks.topic import TimeSpec
+from sluice.tasks.topic_spec import TimeSpec
 from sluice.tasks.zones import instants as instants_of
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -24,9 +24,9 @@ from sluice.engine.results import RESULTS, results
 from sluice.engine.set_aside import CAUGHT, reason
 from sluice.metrics.texts import ABSENT
 from sluice.runtime.settings import Limits
-from sluice.tasks.extract import Filter
+from sluice.tasks.extract import Filter, FilterMode
 from sluice.tasks.spec import ActiveTask, TaskSpec
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 from sluice.transmission.line_schema import FORGED, LAST_OFFSET, LINE_IN_RECORD, LINE_SCHEMA, UNREADABLE
 
 #: A trial is read by people.
@@ -236,7 +236,7 @@ def _verdict(filter_: Filter | None, value: str | None, passes: bool) -> str:
         return NOTHING
     if filter_ is None:
         return "no filter"
-    named = passes == (filter_.mode == "white")
+    named = passes == (filter_.mode == FilterMode.WHITE)
     if filter_.regex is not None:
         return f"{'matches' if named else 'does not match'} the {filter_.mode} pattern {filter_.regex}"
     return f"{'on' if named else 'not on'} the {filter_.mode} list"

@@ -19,7 +19,7 @@ What the paper leaves open, and what is done here:
 - in the first window there is no table yet, and all keys are cold.
 
 Drawing segments leaves some imbalance to chance: n segments of equal size fall on W workers as balls fall
-into bins. The choice by t_i * m_i evens that out only as far as rows overlap.
+into bins. The choice by t_i * m_i evens that out only where rows overlap.
 
 Cost: O(1) a tuple and O(row) for a hot key's; the rebalance O(W log W). Memory: W * `counters` counters, at
 most 10W segments, W loads a source; a hot key has up to W replicas, a cold one two.

@@ -20,7 +20,7 @@ ARRIVED = ("arrival", "offset", LINE_IN_RECORD, "partition")
 
 
 class FirstCopies:
-    """Takes lines in any order, and gives each once, when no copy of it can come that is older."""
+    """Takes lines in any order, and gives each once, as soon as no older copy of it can come."""
 
     def __init__(self) -> None:
         self._seen = ByteLedger()

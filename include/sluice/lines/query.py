@@ -10,8 +10,8 @@ from pydantic import Field
 
 from sluice.metrics import metric
 from sluice.results.query import MAX_CONDITIONS, BadQuery, Query, Text, Where
-from sluice.tasks.model import Model
 from sluice.tasks.spec import ActiveTask
+from sluice.tasks.spec_base import Model
 
 COUNT, MISSING = "count", "missing"
 #: No period starts so far from 1970 (ms): the calendar would end.

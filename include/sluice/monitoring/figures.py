@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.monitoring import from_archiver, from_speed, from_watch
 from sluice.monitoring.families import FAMILIES
+from sluice.monitoring.job_figures import read_archiver, read_speed_layer, read_watch
 from sluice.monitoring.series import Histogram, Labels, MetricSeries
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs, progress
@@ -55,12 +55,12 @@ def read(settings: Settings, now: float) -> Figures:
     series = MetricSeries()
     speed_layer, archiver = jobs.speed_layer(settings), jobs.archiver(settings)
     if speed_layer.updated_at:
-        from_speed.read(speed_layer, series, now)
+        read_speed_layer(speed_layer, series, now)
     if archiver.updated_at:
-        from_archiver.read(archiver, series, now)
+        read_archiver(archiver, series, now)
     watch = progress.read(progress.progress_file(settings, progress.WATCH), progress.WatchProgress)
     if watch.updated_at:
-        from_watch.read(watch, series, now)
+        read_watch(watch, series, now)
     return Figures.of(series)
 
 

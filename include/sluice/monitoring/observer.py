@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 
+import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from sluice.monitoring import certificates, figures, look, sampled
+from sluice.monitoring import figures, sampled, watch_progress
 from sluice.runtime.settings import Settings
-from sluice.stack import jobs
-from sluice.storage import samples
+from sluice.stack import jobs, tls
+from sluice.storage import alerts, samples
 from sluice.storage.postgres import engine
 
 SAMPLE_SECONDS = 60.0
+#: The source of the alert, and how long before the end it is raised: the instance renews its own earlier.
+CERTIFICATES, SOON = "tls", timedelta(days=14)
 
 
 class Observer:
@@ -38,7 +41,7 @@ class Observer:
     def observe(self, problems: Mapping[str, str]) -> None:
         """Look once, and keep a sample if one is due."""
         try:
-            look.write(self._settings, look.take(self._settings, problems, self._say))
+            watch_progress.write(self._settings, watch_progress.collect(self._settings, problems, self._say))
             if time.monotonic() - self._sampled >= SAMPLE_SECONDS:
                 self._sample()
         except (OSError, SQLAlchemyError) as error:  # a full disk; a database that restarts
@@ -52,4 +55,25 @@ class Observer:
             document |= sampled.hops(connection)
         samples.add(engine(self._settings), now, document)
         self._sampled = time.monotonic()
-        certificates.tell(self._settings, engine(self._settings))
+        _tell_of_certificate(self._settings, engine(self._settings))
+
+
+def _tell_of_certificate(settings: Settings, database: sa.Engine) -> None:
+    """Alert before the doors' certificate ends: with it everybody's log-ins end, the platform's too."""
+    alerts.sync(database, CERTIFICATES, dict(ending_certificate(settings)))
+
+
+def ending_certificate(settings: Settings) -> Iterator[tuple[str, str]]:
+    """The alert's name and message, if the doors show a certificate that ends soon, or has."""
+    try:
+        until = tls.shown(settings).until if tls.doors(settings) else None
+    except FileNotFoundError:  # nothing shows one yet
+        return
+    if until is None or until > datetime.now(UTC) + SOON:
+        return
+    verb = "ends" if until > datetime.now(UTC) else "ended"
+    if own := settings.tls.certificate:
+        remedy = f"put a new one into {own}, with its key, and it is taken up within the hour"
+    else:
+        remedy = "`sluice up` makes a new one, and says so if it cannot"
+    yield "certificate", f"the certificate of the doors {verb} on {until:%Y-%m-%d %H:%M} UTC: {remedy}"

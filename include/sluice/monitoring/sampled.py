@@ -15,7 +15,7 @@ from sluice.stack.progress import SpeedLayerProgress
 from sluice.storage import schema
 
 HOT_KEYS, WORKER_LOAD, HOPS = "hot_keys", "worker_load", "hop_lines"
-#: Tasks of which keys and loads are kept, those with the hottest keys first; and how many of each.
+#: Most tasks in a sample, those with the hottest keys first, and the most keys and workers of each.
 TASKS, KEYS, WORKERS = 20, 3, 16
 
 Values = list[list[Any]]

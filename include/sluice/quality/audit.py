@@ -23,14 +23,14 @@ def audit(settings: Settings, topic: str, *, hive: bool = True, today: date | No
     Reads every front-end file once, at disk speed. While lines are moving the hops are read one after another
     and cannot agree: then `in_flight` says what moves, and nothing is called lost.
     """
-    from sluice.storage import booked
+    from sluice.storage import topic_totals
     from sluice.storage.postgres import engine
 
     moving = _collecting(settings)
     files = dict(front_end_files(settings, topic))
     ends = kafka_ends(settings, topic)
     with engine(settings).connect() as connection:
-        books = booked.read(connection, topic, today or days.today())
+        books = topic_totals.read(connection, topic, today or days.today())
     accounts = tuple(
         account(path, *key, *books.ledger.get(key, (NOTHING, NOTHING))) for key, path in files.items()
     )
@@ -39,7 +39,7 @@ def audit(settings: Settings, topic: str, *, hive: bool = True, today: date | No
 
 
 def kafka_ends(settings: Settings, topic: str) -> dict[int, int]:
-    """How many records each partition was ever given: its end offset, as nothing here is transactional."""
+    """How many records were ever written to each partition: its end offset, as none is transactional."""
     from sluice.transmission.topics import TopicMissing, Topics
 
     with Topics(settings) as topics:

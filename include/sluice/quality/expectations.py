@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 import logging
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,12 +16,13 @@ import pandas as pd
 from sluice.quality.day_hops import Hop
 from sluice.quality.docs import SITE, context, escaped
 from sluice.quality.two_sides import EQUAL, KEY, two_sides
-from sluice.quality.validations import forget
 from sluice.runtime.settings import Settings
 from sluice.storage.reconciled import KEPT
 
 # The page lists up to this many differing results; if there are more, it only says how many.
 LISTED = 200
+#: Where Data Docs have the files of comparisons: validations, and their pages.
+FOLDERS = ("validations", "data_docs/validations")
 
 
 def validate(
@@ -40,7 +43,7 @@ def validate(
     run = RunIdentifier(run_name=f"{topic} {day}")
     failed: list[str] = []
     with context(settings) as docs:
-        forget(settings, str(run.run_name), KEPT - 1)  # this one comes
+        delete_older(settings, str(run.run_name), KEPT - 1)  # this one comes
         source = docs.data_sources.add_pandas("sluice")
         for name, frame, index, expectations in (
             ("results", two_sides(results), KEY, _of_results()),
@@ -146,3 +149,25 @@ def _hops(hops: Sequence[Hop]) -> pd.DataFrame:
         [(h.name, h.left, h.left_count, h.right, h.right_count) for h in hops],
         columns=["hop", "left", "left_count", "right", "right_count"],
     )
+
+
+def delete_older(settings: Settings, run_name: str, kept: int = KEPT) -> int:
+    """Delete all but the newest comparisons of that name, in each suite; returns how many went.
+
+    Great Expectations itself keeps all. Call it before the index is written, which lists what is there.
+    """
+    gone = 0
+    for base in FOLDERS:
+        for runs in _runs(settings.home / base, run_name):
+            for old in sorted(runs.iterdir())[: -kept or None]:  # named by their times
+                shutil.rmtree(old)
+                gone += 1
+    return gone
+
+
+def _runs(base: Path, run_name: str) -> Iterator[Path]:
+    """The folder of that name in each suite's."""
+    if base.is_dir():
+        for suite in base.iterdir():
+            if (suite / run_name).is_dir():
+                yield suite / run_name

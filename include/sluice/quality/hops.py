@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sluice.quality.file_accounts import FileAccount
-from sluice.storage.booked import Booked
 from sluice.storage.tallies import TOPIC, Tally
+from sluice.storage.topic_totals import TopicTotals
 from sluice.transmission.line_identity import KAFKA_HOST
 
 LACKS_DAYS = "; the table logs lacks days that were computed: `sluice up` shows them again"
@@ -45,7 +45,7 @@ class Hops:
     days_to_come: Mapping[str, int] = field(default_factory=dict)  # lines by day, of days that are not over
     of_no_file: int = 0  # records of other producers, and forged ones
     unmatched: int = 0  # of `online`: lines that are not of the topic's format
-    untold: int = 0  # of `online`: lines of which an earlier release did not count what was skipped
+    untold: int = 0  # of `online`: lines that an earlier release counted, without what was skipped
     skipped: Mapping[str, Tally] = field(default_factory=dict)  # by task, of those that skipped lines
 
     COUNTS = (
@@ -66,7 +66,7 @@ class HopCounts:
     """All that was read of a topic, from which its hops follow."""
 
     topic: str
-    booked: Booked
+    totals: TopicTotals
     kafka_end: Mapping[int, int]  # how many records each partition was ever given
     accounts: tuple[FileAccount, ...]
     moving: list[str]  # what is on its way to Kafka
@@ -88,11 +88,11 @@ class HopCounts:
 
     @property
     def speed_lag(self) -> int:
-        return sum(max(0, end - self.booked.committed.get(p, 0)) for p, end in self.kafka_end.items())
+        return sum(max(0, end - self.totals.committed.get(p, 0)) for p, end in self.kafka_end.items())
 
     @property
     def archive_lag(self) -> int:
-        return sum(max(0, end - self.booked.archived_to.get(p, 0)) for p, end in self.kafka_end.items())
+        return sum(max(0, end - self.totals.archived_to.get(p, 0)) for p, end in self.kafka_end.items())
 
     @property
     def arriving(self) -> bool:
@@ -109,96 +109,96 @@ class HopCounts:
         known = {(account.host, account.src_file) for account in self.accounts}
         return tuple(
             f"{host}:{name}"
-            for host, name in sorted(self.booked.ledger)
+            for host, name in sorted(self.totals.ledger)
             if (host, name) not in known and host != KAFKA_HOST
         )
 
     @property
     def elsewhere(self) -> int:
         """Records in the ledger that were not collected from a file; each has one offset there."""
-        of_kafka = (spans for (host, _), spans in self.booked.ledger.items() if host == KAFKA_HOST)
+        of_kafka = (spans for (host, _), spans in self.totals.ledger.items() if host == KAFKA_HOST)
         return sum(int((ends - starts).sum()) for starts, ends in of_kafka)
 
 
 def reckon(read: HopCounts) -> Hops:
     """The hops and what disagrees, from what was read; pure."""
-    booked = read.booked
+    totals = read.totals
     return Hops(
         topic=read.topic,
         lines_read=read.lines_read,
         kafka=read.kafka,
-        doubled=booked.doubled,
-        online=booked.counted,
-        archived=booked.archived,
+        doubled=totals.doubled,
+        online=totals.counted,
+        archived=totals.archived,
         hive_raw=read.hive_raw,
         hive_unique=read.hive_unique,
-        dead_lettered=booked.dead,
+        dead_lettered=totals.dead,
         lost=read.lost,
         in_flight=tuple(_in_flight(read)),
         disagreements=tuple(_disagreements(read)),
         files=read.accounts,
         gone=read.gone,
-        days_to_come=booked.days_to_come,
+        days_to_come=totals.days_to_come,
         of_no_file=read.elsewhere,
-        unmatched=booked.tallies.get(TOPIC, Tally()).unmatched,
-        untold=max(0, booked.untold),
-        skipped=dict(sorted(_skipped(booked))),
+        unmatched=totals.tallies.get(TOPIC, Tally()).unmatched,
+        untold=max(0, totals.untold),
+        skipped=dict(sorted(_skipped(totals))),
     )
 
 
-def _skipped(booked: Booked) -> Iterator[tuple[str, Tally]]:
+def _skipped(totals: TopicTotals) -> Iterator[tuple[str, Tally]]:
     """The versions that skipped lines, by name and label."""
-    for (task_id, version), tally in booked.tallies.items():
+    for (task_id, version), tally in totals.tallies.items():
         if tally.skipped and (task_id, version) != TOPIC:
-            yield f"{booked.names.get(task_id, 'task')} ({task_id}v{version})", tally
+            yield f"{totals.names.get(task_id, 'task')} ({task_id}v{version})", tally
 
 
 def _in_flight(read: HopCounts) -> Iterator[str]:
     """What is still on its way."""
-    booked = read.booked
+    totals = read.totals
     yield from read.moving
     if read.speed_lag:
         yield f"{read.speed_lag:,} records in Kafka that the speed layer has not committed"
-    if booked.projected < booked.last_seq:
-        yield f"{booked.last_seq - booked.projected} commits whose results are not yet in HBase"
+    if totals.projected < totals.last_seq:
+        yield f"{totals.last_seq - totals.projected} commits whose results are not yet in HBase"
     if read.missing and read.arriving:
         yield f"{read.missing:,} lines in the files that are not yet in the ledger"
     if read.archive_lag:
         yield f"{read.archive_lag:,} records in Kafka that are not yet archived"
-    if booked.stale_days:
-        yield f"{len(booked.stale_days)} days to compute in nightly_batch: {some(booked.stale_days)}"
+    if totals.stale_days:
+        yield f"{len(totals.stale_days)} days to compute in nightly_batch: {some(totals.stale_days)}"
 
 
 def _disagreements(read: HopCounts) -> Iterator[str]:
     """The equations that hold for what has arrived, and do not."""
     for left, a, right, b in _equations(read):
         if a != b:
-            lacks_days = left == "hive_unique" and a < read.booked.computed_lines
+            lacks_days = left == "hive_unique" and a < read.totals.computed_lines
             yield f"{left} {a:,} != {right} {b:,}" + (LACKS_DAYS if lacks_days else "")
 
 
 def _equations(read: HopCounts) -> Iterator[tuple[str, int, str, int]]:
     """What must be equal: name and count of either side."""
-    booked, lost = read.booked, read.lost
-    taken = booked.doubled + booked.counted + booked.dead
-    yield "lines that were committed", booked.lines, "doubled + online + dead_lettered", taken
-    yield "online", booked.counted, "lines of all event days", booked.event_lines
-    if booked.untold < 0:
-        tallied = booked.event_lines - booked.untold
-        yield "lines of the format + unmatched", tallied, "lines of all event days", booked.event_lines
-    yield "dead_lettered", booked.dead, "rows of dead_letters", booked.dead_rows
-    if not read.arriving and not read.gone and not booked.forgotten:
+    totals, lost = read.totals, read.lost
+    taken = totals.doubled + totals.counted + totals.dead
+    yield "lines that were committed", totals.lines, "doubled + online + dead_lettered", taken
+    yield "online", totals.counted, "lines of all event days", totals.event_lines
+    if totals.untold < 0:
+        tallied = totals.event_lines - totals.untold
+        yield "lines of the format + unmatched", tallied, "lines of all event days", totals.event_lines
+    yield "dead_lettered", totals.dead, "rows of dead_letters", totals.dead_rows
+    if not read.arriving and not read.gone and not totals.forgotten:
         sent, name = read.lines_read + read.elsewhere, "lines_read"
         if read.elsewhere:
             name = "lines_read + of_no_file"
-        yield name, sent, "online + dead_lettered + lost", booked.counted + booked.dead + lost
-        if not read.archive_lag and not booked.expired:  # nobody knows how many lines expired records had
-            yield "archived", booked.archived, f"{name} - lost + doubled", sent - lost + booked.doubled
+        yield name, sent, "online + dead_lettered + lost", totals.counted + totals.dead + lost
+        if not read.archive_lag and not totals.expired:  # nobody knows how many lines expired records had
+            yield "archived", totals.archived, f"{name} - lost + doubled", sent - lost + totals.doubled
     if not read.archive_lag:
-        yield "archived records", booked.archived_records, "kafka - expired", read.kafka - booked.expired
-        yield "hive_raw", read.hive_raw, "archived", booked.archived
-    if not read.speed_lag and not booked.stale_days:
-        due = booked.counted - sum(booked.days_to_come.values())
+        yield "archived records", totals.archived_records, "kafka - expired", read.kafka - totals.expired
+        yield "hive_raw", read.hive_raw, "archived", totals.archived
+    if not read.speed_lag and not totals.stale_days:
+        due = totals.counted - sum(totals.days_to_come.values())
         yield "hive_unique", read.hive_unique, "online, of the days that are over", due
 
 

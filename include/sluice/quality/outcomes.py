@@ -1,7 +1,6 @@
 """What became of a day's lines in both layers: how many each task counted, filtered out and skipped.
 
-A day of which one layer has no complete numbers (an earlier release counted some of its lines) is not
-compared in this: they were not counted then.
+A day is not compared in this if one layer lacks numbers: earlier releases counted lines without them.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import sqlalchemy as sa
 
 from sluice.quality.day_hops import Hop
 from sluice.storage.days import Day
-from sluice.storage.tallies import COUNTS, OFFLINE, ONLINE, TOPIC, Tally, Version, known, of_day
+from sluice.storage.tallies import COUNTS, OFFLINE, ONLINE, TOPIC, Tally, TallyLayer, Version, known, of_day
 from sluice.tasks.spec import ActiveTask
 
 _MEANING = {
@@ -72,7 +71,10 @@ def outcomes(
 ) -> LayerOutcomes | None:
     """The day's numbers; None if they were not counted then. `without`: versions that have none offline."""
     topic = day.topic
-    if not (known(database, topic, day.day, "online") and known(database, topic, day.day, "offline")):
+    if not (
+        known(database, topic, day.day, TallyLayer.ONLINE)
+        and known(database, topic, day.day, TallyLayer.OFFLINE)
+    ):
         return None
     named = {(task.task_id, task.version): f"{task.spec.name} ({task.label})" for task in tasks}
     names = {TOPIC: f"topic {topic}", **{v: name for v, name in named.items() if v not in without}}

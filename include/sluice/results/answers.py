@@ -55,7 +55,7 @@ class Answers:
     def of(
         self, key: Hashable, batches: Iterator[pa.RecordBatch], seen: list[PeriodsRead]
     ) -> Iterator[pa.RecordBatch]:
-        """The answer's batches: those of the one who asked first, or `batches` themselves.
+        """The answer's batches: those of an equal answer, kept or under way, or `batches` themselves.
 
         `seen` is filled as the batches are read. Threads that ask for the same wait for the first of them,
         until its answer is whole or too large to be shared.

@@ -48,7 +48,7 @@ class Begins(NamedTuple):
 
 
 def begins_of(starts: Ints) -> Begins:
-    """The periods of SERIES in order, of which these are the rows' periods (ms)."""
+    """The periods of SERIES, in order. starts: the rows' periods (ms)."""
     if not len(starts):
         return Begins(np.zeros(1, np.int64), starts)
     rows = np.concatenate([[0], np.flatnonzero(starts[1:] != starts[:-1]) + 1, [len(starts)]])

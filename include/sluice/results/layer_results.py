@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from enum import StrEnum
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -44,11 +45,18 @@ class LayerResult(NamedTuple):
         return self.key.period_start, tuple(value for _, value in self.key.dimensions)
 
 
+class ResultLayer(StrEnum):
+    """The layer whose stored results are read."""
+
+    ONLINE = "online"
+    OFFLINE = "offline"
+
+
 def layer_results(
-    settings: Settings, task: ActiveTask, layer: Literal["online", "offline"], starts: range = ALWAYS
+    settings: Settings, task: ActiveTask, layer: ResultLayer, starts: range = ALWAYS
 ) -> pa.Table:
     """`ONLINE_RESULTS` or `OFFLINE_RESULTS` of the task's periods that begin in `starts` (ms)."""
-    if layer == "offline":
+    if layer == ResultLayer.OFFLINE:
         with Hive(settings) as hive:
             return of_task(hive, task, starts)
     with HBase.of(settings, patience=PATIENCE_SECONDS) as hbase:

@@ -102,7 +102,7 @@ class StoredLayers:
 
 
 class Settled:
-    """Other layers for one task whose sides stay what they were when somebody decided them."""
+    """Layers of one task with the sides of its periods fixed beforehand."""
 
     def __init__(self, layers: Layers, task: ActiveTask, sides: Sides) -> None:
         self._layers, self._task, self._sides = layers, task, sides

@@ -8,9 +8,9 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from sluice.tasks.expressions import BadPattern, groups
-from sluice.tasks.model import Model
 from sluice.tasks.period import BadPeriod, parse_period
 from sluice.tasks.spec import ActiveTask
+from sluice.tasks.spec_base import Model
 
 MAX_TASKS = 16
 MAX_CONDITIONS = 16

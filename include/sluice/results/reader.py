@@ -206,7 +206,7 @@ class ResultsAnswer:
         yield rows if some is None else rows.filter(bits(some[begin:end]))
 
     def _merged(self, sides: Sides) -> Iterator[pa.RecordBatch]:
-        """The series merged to fewer dimensions, to coarser periods or to those of a top list."""
+        """The series merged to fewer dimensions, coarser periods, or the series of a top list."""
         query, task = self._query, self.task
         names = [each.name for each in task.spec.dimensions]
         keep = [names.index(name) for name in self.dimensions]

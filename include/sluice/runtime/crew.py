@@ -45,7 +45,7 @@ class Crew:
 
     @property
     def successor_died_lately(self) -> int:
-        """How often processes that were to take a member's place died lately."""
+        """How often successors of members died lately."""
         return sum(member.successor_died_lately for member in self._members)
 
     def claim(self) -> str:

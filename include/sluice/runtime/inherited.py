@@ -72,7 +72,7 @@ def separated(more: Mapping[str, str], path: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def alone(environ: Mapping[str, str]) -> Iterator[None]:
-    """Let this process have only these variables meanwhile, for a library that passes on all it has."""
+    """Leave this process only these variables meanwhile, for a library that passes on its environment."""
     before = dict(os.environ)
     os.environ.clear()
     os.environ.update(environ)

@@ -1,4 +1,4 @@
-"""What was made of things that never change, as much of it as fits into a bound of memory."""
+"""A cache of values made from things that never change, within a bound of memory."""
 
 from __future__ import annotations
 

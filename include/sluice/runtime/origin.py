@@ -1,4 +1,4 @@
-"""Where what is being done now was asked from: it is limited by that, and recorded with it."""
+"""The origin of the present request or command: limits go by it, and the history records it."""
 
 from __future__ import annotations
 

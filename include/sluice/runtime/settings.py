@@ -223,7 +223,7 @@ class Speed(BaseModel):
     batch_seconds: float = Field(0.7, gt=0)  # from the begin of a batch to that of the next, at least
     batch_bytes: int = Field(64 << 20, ge=1 << 20)  # of lines in a batch, about
     small_batch: int = Field(2_000, ge=0)  # a batch of fewer lines, about, is counted in the driver
-    projection_seconds: float = Field(0.5, gt=0)  # results are written at most so often
+    projection_seconds: float = Field(0.5, gt=0)  # the least time between two writes of results
     workers: int = Field(0, ge=0, le=1 << 16)  # for routed tasks; 0: as many as run at the same time
     drivers: int = Field(1, ge=1, le=64)  # processes that share the topics
 

@@ -56,16 +56,30 @@ def warm() -> None:
     results(merge(pa.concat_tables(parts)), {(task.task_id, task.version): task})
 
 
+def warm_strategy(name: str) -> None:
+    """Route two made-up batches by a strategy, with the default parameters."""
+    from sluice.grouping import strategy  # a worker need not load it while no task is routed
+    from sluice.grouping.base import Counts, WorkerCluster
+
+    made = strategy(name)
+    if made.combines:
+        return
+    cluster, keys = WorkerCluster.alike(2), np.arange(1_000, dtype=np.uint64)
+    router = made.router(cluster)
+    for _ in range(2):
+        router.route(keys)
+        made.boundary([router], cluster, Counts.of(keys))
+
+
 def compile_all() -> None:
     """Compile the engine and every strategy, on all cores.
 
     If nothing is compiled yet, it takes a minute of one core.
     """
     from sluice.grouping import STRATEGIES
-    from sluice.grouping.warm import warm as route  # a worker need not load it while no task is routed
 
     with ProcessPoolExecutor() as pool:
-        compiling = [pool.submit(warm), *(pool.submit(route, name) for name in STRATEGIES)]
+        compiling = [pool.submit(warm), *(pool.submit(warm_strategy, name) for name in STRATEGIES)]
         for each in compiling:
             each.result()
 

@@ -41,7 +41,7 @@ from sluice.speed.laps import Laps
 from sluice.speed.offsets import TopicOffsets
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.projector import Projecting, Projector, by_spark
-from sluice.speed.routed.topic import TopicRouting
+from sluice.speed.routed.topic_routing import TopicRouting
 from sluice.speed.source import TopicRange
 from sluice.speed.spark_pass import Here, OnExecutors
 from sluice.speed.state_pass import Connections
@@ -53,7 +53,7 @@ from sluice.storage.commits import Commit, CommitLog, TopicClaim
 from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

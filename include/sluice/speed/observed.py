@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 #: Lines by arrival: the newest arrival among them (ms since the epoch), and how many they are.
 ARRIVED = pa.schema([("newest", pa.int64()), ("lines", pa.int64())])
-#: Lines that a task version counted, and those of them that had no measure for its metrics.
+#: By task version: the lines that it counted, and how many of these had no measure for its metrics.
 TAKEN = pa.schema(
     [("task_id", pa.int32()), ("version", pa.int32()), ("lines", pa.int64()), ("skipped", pa.int64())]
 )

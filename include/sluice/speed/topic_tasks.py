@@ -13,7 +13,7 @@ from sluice.storage.postgres import patiently
 from sluice.tasks.grouping import GroupingSpec
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 from sluice.tasks.topics import TopicStore
 
 

@@ -23,8 +23,8 @@ from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.routed.routes import Routes
 from sluice.speed.samples import Samples
 from sluice.speed.state_pass import StatePass, StateStores
+from sluice.state.changed_periods import KnownPeriods, changed, outgrown
 from sluice.state.dealing import Dealing
-from sluice.state.periods import KnownPeriods, changed, outgrown
 from sluice.storage import tallies
 from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim
 from sluice.storage.epochs import CommittedColumns, Epochs, PeriodKey, StatePeriod

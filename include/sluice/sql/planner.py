@@ -14,9 +14,9 @@ import pyspark.sql.worker.data_source_pushdown_filters  # noqa: F401
 import sluice.results.layers
 import sluice.results.reader
 import sluice.sql.columns
+import sluice.sql.data_source
 import sluice.sql.pushdown
-import sluice.sql.shares
-import sluice.sql.source  # noqa: F401
+import sluice.sql.shares  # noqa: F401
 from sluice.runtime import garbage
 
 garbage.loaded()

@@ -35,7 +35,8 @@ from airflow_client.client import (
 from sluice.runtime.settings import Settings
 from sluice.stack.airflow_session import AirflowError, AirflowSession
 
-FINISHED = frozenset({"success", "failed"})
+SUCCESS = "success"
+FINISHED = frozenset({SUCCESS, "failed"})
 POLL_SECONDS = 1.0
 PAGE = 100  # the API's own limit
 BACKFILL_DAYS = 50  # a backfill is not longer: a page has to have all of its runs
@@ -61,6 +62,10 @@ class DagRun:
     @property
     def finished(self) -> bool:
         return self.state in FINISHED
+
+    @property
+    def succeeded(self) -> bool:
+        return self.state == SUCCESS
 
 
 class Airflow:

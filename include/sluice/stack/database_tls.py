@@ -2,7 +2,7 @@
 
 The instance's authority signs it, also where the other doors show a certificate of the user's own: jobs on
 other hosts know that authority alone, and PostgreSQL has one certificate for everybody. Only programs look at
-it, so it is valid for as long as those of hosts, and needs no renewal while PostgreSQL runs.
+it, so it is valid as long as the hosts' certificates, and needs no renewal while PostgreSQL runs.
 """
 
 from __future__ import annotations

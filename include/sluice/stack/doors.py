@@ -24,9 +24,9 @@ from sluice.runtime.files import write_whole
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import LOOPBACK
 from sluice.stack import network
+from sluice.stack.connection_source import look_from_here, source_of
 from sluice.stack.loopback import Addresses
 from sluice.stack.shares import Shares
-from sluice.stack.sources import look_from_here, source_of
 
 CHUNK = 1 << 18
 BACKLOG = 256

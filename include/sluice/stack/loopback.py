@@ -1,8 +1,9 @@
 """Lets the daemons behind a door see where each connection comes from.
 
 The relaying process connects to them from a loopback address that stands for the source
-(`sources.source_of`), so a daemon that goes by the client's address tells sources apart. 127.0.0.1 itself
-stays for the instance's own processes. The file SOURCES says which address stands for which source.
+(`connection_source.source_of`), so a daemon that goes by the client's address tells sources apart.
+127.0.0.1 itself stays for the instance's own processes. The file SOURCES says which address stands for which
+source.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import LOOPBACK, Settings
 from sluice.stack import network
-from sluice.stack.sources import source_of
+from sluice.stack.connection_source import source_of
 
 SOURCES = "sources.json"
 KEY = "sources.key"

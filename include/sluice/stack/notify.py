@@ -21,9 +21,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Notifications, Settings
 from sluice.stack.log import DaemonLog
-from sluice.storage import untold
+from sluice.storage import alerts
+from sluice.storage.alerts import AlertEvent
 from sluice.storage.postgres import engine
-from sluice.storage.untold import AlertEvent
 
 SECONDS = 10.0
 #: At most this many alerts at a time, because nobody reads more.
@@ -39,7 +39,7 @@ def tell(settings: Settings, say: Callable[[str], None]) -> None:
     database, where = engine(settings), settings.notifications
     if not where.given:  # nobody was told, so the events wait
         return
-    events = untold.events(database, MOST)
+    events = alerts.untold_events(database, MOST)
     if not events:
         return
     try:
@@ -50,13 +50,13 @@ def tell(settings: Settings, say: Callable[[str], None]) -> None:
     except (requests.RequestException, smtplib.SMTPException, OSError) as error:
         say(f"{len(events)} events of alerts cannot be told yet: {type(error).__name__}: {error}")
         return
-    untold.told(database, events)
+    alerts.mark_told(database, events)
 
 
 def forget(settings: Settings) -> None:
     """Take the events for sent; for an instance that tells nobody."""
     database = engine(settings)
-    untold.told(database, untold.events(database, MOST))
+    alerts.mark_told(database, alerts.untold_events(database, MOST))
 
 
 def run(say: Callable[[str], None]) -> NoReturn:

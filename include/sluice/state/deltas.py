@@ -16,8 +16,8 @@ writer does not know what is in the row. Why nothing is lost or counted twice al
   just as older bases. A batch that was built on the dropped period cannot commit.
 - *A period that is laid out again* is read and written whole: none of its blocks takes a delta in that batch.
   Only periods take deltas whose layout the driver knows from its own commits, so the layout is the committed
-  one, or the attempt cannot commit. A period whose buckets are spread, and of which one is outgrown, takes no
-  deltas until it is laid out again.
+  one, or the attempt cannot commit. A period with spread buckets takes no deltas from when one of them is
+  outgrown until it is laid out again.
 - *A driver that starts again* knows no period. The first batch that touches one reads it and writes bases.
 - *Columns of no use* stay until the next fold of their row. A fold deletes what its base does not need: what
   the fold before replaced. So a reader of the commit before still finds the base and the deltas.

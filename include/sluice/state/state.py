@@ -226,7 +226,7 @@ class AttemptState:
         self._periods |= periods
 
     def load(self, blocks: Sequence[BlockId]) -> dict[BlockId, bytes]:
-        """The committed contents of those of the blocks that exist. Raises BlockMissing, StateSuperseded."""
+        """The committed contents of the blocks that exist. Raises BlockMissing, StateSuperseded."""
         known = [block for block in blocks if block.period in self._periods]
         rows = read_rows(self._hbase, known, self._periods)
         found = {}

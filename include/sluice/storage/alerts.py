@@ -1,16 +1,21 @@
-"""Alerts, raised once and cleared when their cause is over."""
+"""Alerts, raised once and cleared when their cause is over, and what nobody was told of them yet."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 import sqlalchemy
 from sqlalchemy import func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from sluice.storage.schema import alerts
+
+#: That nobody was told of yet.
+_RAISED = alerts.c.told_raised_at.is_(None)
+_CLEARED = alerts.c.cleared_at.is_not(None) & alerts.c.told_cleared_at.is_(None)
 
 
 @dataclass(frozen=True)
@@ -67,3 +72,40 @@ def open_alerts(engine: sqlalchemy.Engine, source: str | None = None) -> list[Al
         query = query.where(alerts.c.source == source)
     with engine.connect() as connection:
         return [Alert(*row) for row in connection.execute(query)]
+
+
+@dataclass(frozen=True)
+class AlertEvent:
+    """An alert was raised or cleared."""
+
+    id: int
+    what: Literal["raised", "cleared"]
+    source: str
+    name: str
+    message: str
+    at: datetime
+
+
+def untold_events(engine: sqlalchemy.Engine, most: int) -> list[AlertEvent]:
+    """The events of the `most` oldest alerts that have any; raised comes before cleared."""
+    a = alerts.c
+    query = select(a.id, a.source, a.name, a.message, a.raised_at, a.cleared_at, _RAISED, _CLEARED)
+    found = []
+    with engine.connect() as connection:
+        pending = query.where(_RAISED | _CLEARED).order_by(a.raised_at, a.id)
+        for row in connection.execute(pending.limit(most)):
+            number, source, name, message, raised_at, cleared_at, raised, cleared = row
+            if raised:
+                found.append(AlertEvent(number, "raised", source, name, message, raised_at))
+            if cleared:
+                found.append(AlertEvent(number, "cleared", source, name, message, cleared_at))
+    return found
+
+
+def mark_told(engine: sqlalchemy.Engine, some: Iterable[AlertEvent]) -> None:
+    """Mark these events as told."""
+    with engine.begin() as connection:
+        for event in some:
+            column = alerts.c.told_raised_at if event.what == "raised" else alerts.c.told_cleared_at
+            change = update(alerts).where(alerts.c.id == event.id).values({column: func.now()})
+            connection.execute(change)

@@ -23,7 +23,7 @@ from sluice.storage import history, schema
 from sluice.storage.commits import PATIENCE_SECONDS, ROWS_A_STATEMENT, Version
 from sluice.storage.epochs import PeriodKey
 from sluice.storage.postgres import patiently
-from sluice.storage.tallies import replace
+from sluice.storage.tallies import TallyLayer, replace
 
 
 class BackfillState(StrEnum):
@@ -313,7 +313,7 @@ class Filling:
                     sa.insert(blocks), [{"topic": own.topic, **asdict(pointer)} for pointer in some]
                 )
             version = own.task_id, own.version
-            replace(self._connection, (own.topic, "filled", day), tallies, skipped, version=version)
+            replace(self._connection, (own.topic, TallyLayer.FILLED, day), tallies, skipped, version=version)
             self._set_day(day, {"lines": lines, "projected": False, "computed_at": sa.func.now()})
 
     def set_projected(self, day: date) -> None:

@@ -132,7 +132,7 @@ class Dashboards:
     def change(
         self, number: int, user: str, version: int, *, name: str, shared: bool, charts: Sequence[PinnedChart]
     ) -> Dashboard:
-        """Change the dashboard of which the user saw this version.
+        """Change the dashboard, if the version that the user saw is still the newest.
 
         Raises UnknownDashboard, DashboardChanged and DashboardRefused.
         """
@@ -159,7 +159,7 @@ class Dashboards:
             return _made(connection, values)
 
     def delete(self, number: int, user: str, version: int) -> None:
-        """Delete the dashboard of which the user saw this version.
+        """Delete the dashboard, if the version that the user saw is still the newest.
 
         Raises UnknownDashboard and DashboardChanged.
         """

@@ -28,7 +28,7 @@ from sluice.runtime.days import today
 from sluice.storage import schema
 from sluice.storage.commits import Offsets
 from sluice.storage.postgres import patiently
-from sluice.storage.tallies import replace
+from sluice.storage.tallies import TallyLayer, replace
 
 #: How far back a night looks for days that were never computed.
 LOOK_BACK = timedelta(days=31)
@@ -115,7 +115,7 @@ class Days:
         def write() -> Day:
             with self.engine.begin() as connection:
                 row = connection.execute(statement.returning(*schema.days.c)).one()
-                replace(connection, (self.topic, "offline", day), tallies, skipped)
+                replace(connection, (self.topic, TallyLayer.OFFLINE, day), tallies, skipped)
             return Day(**row._mapping)
 
         return patiently(write, PATIENCE_SECONDS)

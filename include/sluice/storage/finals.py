@@ -35,7 +35,7 @@ _MOMENT = sa.func.concat(
 
 
 class BlocksSwept(RuntimeError):
-    """A publication took so long that its blocks were deleted as unused."""
+    """A publication was too slow: its blocks were deleted as unused before it ended."""
 
     def __init__(self, topic: str, day: date) -> None:
         super().__init__(

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sluice.runtime.origin import origin
 from sluice.storage.schema import history
 
-#: Characters of a value before or after the change; the store that was changed has all of it.
+#: The most characters of a value before or after the change; the changed store has the whole value.
 SHORT = 500
 #: Entries at a time.
 MOST = 1_000

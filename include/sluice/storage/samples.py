@@ -33,7 +33,7 @@ def since(engine: sa.Engine, first: datetime, metric: str) -> list[tuple[datetim
 def several(
     engine: sa.Engine, first: datetime, metrics: Sequence[str]
 ) -> Iterator[tuple[datetime, dict[str, Any]]]:
-    """The samples since then, oldest first, each with those of the metrics that it has."""
+    """The samples since then, oldest first, each with the wanted metrics that it has."""
     query = sa.select(figures.c.at, *(figures.c.figures[metric] for metric in metrics))
     query = query.where(figures.c.at >= first).order_by(figures.c.at)
     with engine.connect() as connection:

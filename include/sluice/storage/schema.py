@@ -227,8 +227,8 @@ dead_letters = Table(
 
 # What became of the lines that have a time, by task version and day of event time: `layer` is online (the
 # speed layer's, added up by each commit), filled (a backfill's) or offline (the day as it was last computed).
-# Task 0 is the topic: of its lines, `unmatched` are not of its format. What commits and runs of releases
-# without this table counted is not in it: then the topic's lines are fewer than those of the day.
+# Task 0 is the topic: of its lines, `unmatched` are not of its format. Releases before this table
+# counted lines without it: then the topic's lines in it are fewer than those of the day.
 tallies = Table(
     "tallies",
     metadata,
@@ -261,7 +261,7 @@ skipped_lines = Table(
     Column("line", LargeBinary, nullable=False),  # its beginning
 )
 
-#: The days of event time of which a file of the archive has lines, as a JSON array. Without the numbers, an
+#: The days of event time whose lines a file of the archive has, as a JSON array. Without the numbers, an
 #: index over it has a hundredth of the table's bytes.
 DAYS_OF_FILE = "jsonb_path_query_array(days, '$.keyvalue().key')"
 

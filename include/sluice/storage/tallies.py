@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
@@ -17,12 +18,21 @@ from sqlalchemy.dialects.postgresql import insert
 from sluice.storage import schema
 
 Version = tuple[int, int]
-Layer = Literal["online", "filled", "offline"]
+
+
+class TallyLayer(StrEnum):
+    """Who counted the lines of a tally."""
+
+    ONLINE = "online"  # the speed layer
+    FILLED = "filled"  # a backfill
+    OFFLINE = "offline"  # the batch layer
+
+
 #: The topic itself, in the place of a task version.
 TOPIC: Version = (0, 0)
 #: What the speed layer and backfills counted together is what the batch layer counts.
-ONLINE: tuple[Layer, ...] = ("online", "filled")
-OFFLINE: tuple[Layer, ...] = ("offline",)
+ONLINE = (TallyLayer.ONLINE, TallyLayer.FILLED)
+OFFLINE = (TallyLayer.OFFLINE,)
 COUNTS = ("counted", "filtered", "unmatched", "too_long")
 EPOCH = date(1970, 1, 1)
 #: Characters of a sample that people see.
@@ -88,19 +98,21 @@ def add(connection: sa.Connection, topic: str, tallies: Sequence[Mapping[str, An
         index_elements=[column.name for column in schema.tallies.primary_key],
         set_={name: mine[name] + new[name] for name in COUNTS},
     )
-    connection.execute(statement, [{"topic": topic, "layer": "online", **row} for row in tallies])
+    connection.execute(statement, [{"topic": topic, "layer": TallyLayer.ONLINE, **row} for row in tallies])
 
 
 def add_samples(connection: sa.Connection, topic: str, samples: Sequence[Mapping[str, Any]]) -> None:
     """Add samples of what a batch of the speed layer skipped, within its transaction."""
     if samples:
         statement = insert(schema.skipped_lines).on_conflict_do_nothing()
-        connection.execute(statement, [{"topic": topic, "layer": "online", **row} for row in samples])
+        connection.execute(
+            statement, [{"topic": topic, "layer": TallyLayer.ONLINE, **row} for row in samples]
+        )
 
 
 def replace(
     connection: sa.Connection,
-    where: tuple[str, Layer, date],
+    where: tuple[str, TallyLayer, date],
     tallies: Sequence[Mapping[str, Any]],
     samples: Sequence[Mapping[str, Any]],
     *,
@@ -120,7 +132,7 @@ def replace(
             )
 
 
-def of_day(engine: sa.Engine, topic: str, day: date, layers: Collection[Layer]) -> dict[Version, Tally]:
+def of_day(engine: sa.Engine, topic: str, day: date, layers: Collection[TallyLayer]) -> dict[Version, Tally]:
     """The sums of these layers for a day, by task version; the topic is `TOPIC`."""
     t = schema.tallies.c
     with engine.connect() as connection:
@@ -128,7 +140,7 @@ def of_day(engine: sa.Engine, topic: str, day: date, layers: Collection[Layer]) 
 
 
 def of_topic(
-    connection: sa.Connection, topic: str, layers: Collection[Layer] = ONLINE
+    connection: sa.Connection, topic: str, layers: Collection[TallyLayer] = ONLINE
 ) -> dict[Version, Tally]:
     """The sums of these layers over all days."""
     return _summed(connection, schema.tallies.c.topic == topic, layers=layers)
@@ -142,7 +154,7 @@ def of_topics(engine: sa.Engine, topics: Collection[str]) -> dict[Version, Tally
 
 
 def of_version(
-    engine: sa.Engine, topic: str, version: Version, layers: Collection[Layer] = ONLINE
+    engine: sa.Engine, topic: str, version: Version, layers: Collection[TallyLayer] = ONLINE
 ) -> dict[date, Tally]:
     """A version's sums by day."""
     t = schema.tallies.c
@@ -159,12 +171,12 @@ def of_version(
         }
 
 
-def known(engine: sa.Engine, topic: str, day: date, layer: Literal["online", "offline"]) -> bool:
+def known(engine: sa.Engine, topic: str, day: date, layer: TallyLayer) -> bool:
     """Whether the layer tallied each of the day's lines; if not, some were counted by an earlier release."""
     t, event, computed = schema.tallies.c, schema.event_days.c, schema.days.c
     lines = {
-        "online": sa.select(sa.func.sum(event.lines)).where(event.topic == topic, event.day == day),
-        "offline": sa.select(computed.lines).where(computed.topic == topic, computed.day == day),
+        TallyLayer.ONLINE: sa.select(sa.func.sum(event.lines)).where(event.topic == topic, event.day == day),
+        TallyLayer.OFFLINE: sa.select(computed.lines).where(computed.topic == topic, computed.day == day),
     }[layer]
     own = sa.select(t.counted + t.unmatched).where(
         t.topic == topic, t.layer == layer, t.day == day, t.task_id == TOPIC[0], t.version == TOPIC[1]
@@ -178,7 +190,7 @@ def unknown_lines(connection: sa.Connection, topic: str) -> int:
     t, event = schema.tallies.c, schema.event_days.c
     all_ = sa.select(sa.func.sum(event.lines)).where(event.topic == topic)
     own = sa.select(sa.func.sum(t.counted + t.unmatched)).where(
-        t.topic == topic, t.layer == "online", t.task_id == TOPIC[0], t.version == TOPIC[1]
+        t.topic == topic, t.layer == TallyLayer.ONLINE, t.task_id == TOPIC[0], t.version == TOPIC[1]
     )
     return _less(connection, all_, own)
 
@@ -188,7 +200,7 @@ def samples(
     topic: str,
     version: Version,
     *,
-    layers: Collection[Layer] = ONLINE,
+    layers: Collection[TallyLayer] = ONLINE,
     limit: int = 20,
 ) -> list[SkippedLine]:
     """Samples of what a version skipped, the newest days first."""
@@ -207,7 +219,11 @@ def sampled(connection: sa.Connection, topic: str) -> dict[tuple[int, int, str, 
     """How many samples of the speed layer there are, by task id, version, kind and day."""
     t = schema.skipped_lines.c
     keys = (t.task_id, t.version, t.kind, t.day)
-    query = sa.select(*keys, sa.func.count()).where(t.topic == topic, t.layer == "online").group_by(*keys)
+    query = (
+        sa.select(*keys, sa.func.count())
+        .where(t.topic == topic, t.layer == TallyLayer.ONLINE)
+        .group_by(*keys)
+    )
     return {(row[0], row[1], row[2], row[3]): int(row[4]) for row in connection.execute(query)}
 
 
@@ -225,7 +241,7 @@ def _less(connection: sa.Connection, one: sa.Select[Any], other: sa.Select[Any])
 
 
 def _summed(
-    connection: sa.Connection, *conditions: sa.ColumnElement[bool], layers: Collection[Layer]
+    connection: sa.Connection, *conditions: sa.ColumnElement[bool], layers: Collection[TallyLayer]
 ) -> dict[Version, Tally]:
     t = schema.tallies.c
     query = sa.select(t.task_id, t.version, *(sa.func.sum(t[name]) for name in COUNTS))

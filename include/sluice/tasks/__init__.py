@@ -6,7 +6,7 @@ from sluice.tasks.grouping import GroupingSpec
 from sluice.tasks.period import Period
 from sluice.tasks.problem import Problem, TasksRefused, explain
 from sluice.tasks.spec import ActiveTask, TaskSpec
-from sluice.tasks.topic import TimeSpec, TopicSpec
+from sluice.tasks.topic_spec import TimeSpec, TopicSpec
 
 __all__ = [
     "ActiveTask",

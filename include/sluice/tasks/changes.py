@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 
 import yaml
 
 from sluice.tasks.spec import TaskSpec
+
+
+class ChangeAction(StrEnum):
+    """What applying a task, a topic or a list does to it."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True)
@@ -16,7 +25,7 @@ class Diff:
     """What applying one spec would do; making a diff changes nothing."""
 
     name: str
-    action: Literal["created", "changed", "unchanged"]
+    action: ChangeAction
     fields: tuple[str, ...]  # what is different, e.g. ("period", "metrics")
     text: str  # a unified diff of the task's YAML; empty if it is unchanged
 
@@ -24,7 +33,7 @@ class Diff:
 def compare(old: TaskSpec | None, new: TaskSpec, version: int) -> Diff:
     """The difference between two specs of a task; `version` is the old one's."""
     if old == new:
-        return Diff(new.name, "unchanged", (), "")
+        return Diff(new.name, ChangeAction.UNCHANGED, (), "")
     before, after = {} if old is None else old.document(), new.document()
     text = "\n".join(
         difflib.unified_diff(
@@ -36,7 +45,8 @@ def compare(old: TaskSpec | None, new: TaskSpec, version: int) -> Diff:
             lineterm="",
         )
     )
-    return Diff(new.name, "changed" if old else "created", changed_fields(old, new), text)
+    action = ChangeAction.CHANGED if old else ChangeAction.CREATED
+    return Diff(new.name, action, changed_fields(old, new), text)
 
 
 def changed_fields(old: TaskSpec | None, new: TaskSpec) -> tuple[str, ...]:

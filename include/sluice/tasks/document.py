@@ -9,9 +9,9 @@ import yaml
 from pydantic import AfterValidator, StringConstraints, ValidationError
 
 from sluice.tasks.grouping import GroupingSpec
-from sluice.tasks.model import Description, Model, Name
 from sluice.tasks.problem import Problem, TasksRefused, explain, named_twice
 from sluice.tasks.spec import MAX_SQL, TaskSpec
+from sluice.tasks.spec_base import Description, Model, Name
 from sluice.tasks.zones import check_zone
 
 #: A file of tasks is written by people; 1 MiB holds thousands of them.

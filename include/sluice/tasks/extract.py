@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from enum import StrEnum
+from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from sluice.tasks.expressions import groups
-from sluice.tasks.model import Model, Name
+from sluice.tasks.spec_base import Model, Name
 
 MAX_INDEX = 1023
 MAX_VALUES = 10_000
@@ -18,7 +19,7 @@ class Extract(Model):
     """How a value is cut out of a line: by delimiter or named field, by regex, or by both.
 
     `index` counts the fields between occurrences of the *single* `delimiter` from 0: two delimiters in a row
-    enclose an empty field. `field` is a field that the topic's format names (`topic.TopicSpec`); its value is
+    enclose an empty field. `field` is a field that the topic's format names (`topic_spec`); its value is
     taken as it stands, "-" included. `regex` is applied to what delimiter or field gave, else to the line.
     `group` is the capture group to take (0: the whole match). If it is left out, the first group is taken, or
     the whole match if the pattern has no group. A pattern matches anywhere in the text, unless anchored.
@@ -64,6 +65,13 @@ class Extract(Model):
         return min(groups(self.regex or ""), 1)
 
 
+class FilterMode(StrEnum):
+    """Whether the named values pass, or all others."""
+
+    WHITE = "white"
+    BLACK = "black"
+
+
 class Filter(Model):
     """Which values pass: with a white list the named ones, with a black list all others.
 
@@ -72,7 +80,7 @@ class Filter(Model):
     (`TaskSpec.with_sets`).
     """
 
-    mode: Literal["white", "black"]
+    mode: Annotated[FilterMode, Field(strict=False)]
     values: Annotated[tuple[str, ...], Field(strict=False, min_length=1, max_length=MAX_VALUES)] | None = None
     regex: Annotated[str, StringConstraints(min_length=1)] | None = None
     set: Name | None = None

@@ -11,6 +11,7 @@ from pathlib import Path
 from sluice.tasks.document import parse_tasks
 from sluice.tasks.spec import TaskSpec
 from sluice.tasks.store import TaskStore
+from sluice.tasks.topic_spec import TopicFormat
 from sluice.tasks.topics import TopicStore
 
 #: Where they are, from the root of the platform.
@@ -30,7 +31,7 @@ def cut_at_blanks(tasks: TaskStore, topics: TopicStore, root: Path) -> list[str]
     return [
         spec.name
         for spec in stored
-        if _takes_words(spec) and topics.get(spec.topic).format == "combined"
+        if _takes_words(spec) and topics.get(spec.topic).format == TopicFormat.COMBINED
     ]  # fmt: skip
 
 

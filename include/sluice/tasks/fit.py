@@ -5,7 +5,7 @@ from __future__ import annotations
 from sluice.tasks.extract import Extract
 from sluice.tasks.problem import Problem
 from sluice.tasks.spec import TaskSpec
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 
 
 def check_task(spec: TaskSpec, topic: TopicSpec) -> list[Problem]:

@@ -16,7 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from sluice.grouping import STRATEGIES, strategy
-from sluice.tasks.model import Model
+from sluice.tasks.spec_base import Model
 
 AUTO = "auto"
 #: The strategies that a task may name, the default first.

@@ -9,18 +9,19 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter, ValidationError
 
 from sluice.storage import history, schema
 from sluice.tasks import versions
+from sluice.tasks.changes import ChangeAction
 from sluice.tasks.document import read_yaml
 from sluice.tasks.extract import MAX_VALUES
-from sluice.tasks.model import Name
 from sluice.tasks.problem import Problem, TasksRefused
 from sluice.tasks.spec import TaskSpec
+from sluice.tasks.spec_base import Name
 from sluice.tasks.storable import why_not
 from sluice.tasks.versions import Change, Pins
 
@@ -60,7 +61,7 @@ class ListChange:
     """What applying one list did, to itself and to the tasks that use it."""
 
     name: str
-    action: Literal["created", "changed", "unchanged"]
+    action: ChangeAction
     version: int
     tasks: tuple[Change, ...] = ()
 
@@ -84,7 +85,9 @@ class ValueLists:
         with versions.writing(self._engine) as connection:
             before = _newest(connection)
             changes = [_apply(connection, before.get(each), each, checked[each], user) for each in checked]
-            changed = {change.name: change.version for change in changes if change.action == "changed"}
+            changed = {
+                change.name: change.version for change in changes if change.action == ChangeAction.CHANGED
+            }
             tasks = _advance(connection, changed, user)
         return [
             ListChange(each.name, each.action, each.version, tuple(tasks.get(each.name, ())))
@@ -139,12 +142,12 @@ def _apply(
     """`row`: the list's newest version, if it ever had one."""
     there = row is not None and row.deleted_at is None
     if row is not None and there and set(row._mapping["values"]) == set(values):
-        return ListChange(name, "unchanged", row.version)
+        return ListChange(name, ChangeAction.UNCHANGED, row.version)
     version = row.version + 1 if row is not None else 1
     new = {"name": name, "version": version, "values": [*values], "created_by": user}
     connection.execute(sa.insert(_lists).values(new))
     before = [*row._mapping["values"]] if row is not None and there else ""
-    action: Literal["changed", "created"] = "changed" if there else "created"
+    action = ChangeAction.CHANGED if there else ChangeAction.CREATED
     history.record(
         connection, who=user, what="list", name=name, action=action, before=before, after=[*values]
     )
@@ -248,7 +251,9 @@ def _advance(connection: sa.Connection, changed: Pins, user: str) -> dict[str, l
         version = versions.advance(connection, task, task.spec, {**task.sets, **own}, by=user, why=why)
         for name in own:
             state = versions.state(task.enabled)
-            made.setdefault(name, []).append(Change(task.name, "changed", task.task_id, version, state))
+            made.setdefault(name, []).append(
+                Change(task.name, ChangeAction.CHANGED, task.task_id, version, state)
+            )
     return made
 
 

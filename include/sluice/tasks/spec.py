@@ -35,9 +35,9 @@ from sluice.metrics import metric
 from sluice.tasks.expressions import MAX_PATTERN
 from sluice.tasks.extract import MAX_INDEX, MAX_VALUES, Extract, Filter
 from sluice.tasks.grouping import GroupingSpec
-from sluice.tasks.model import Description, Model, Name, TopicName
 from sluice.tasks.period import Period, parse_period
-from sluice.tasks.topic import TimeSpec, TopicSpec
+from sluice.tasks.spec_base import Description, Model, Name, TopicName
+from sluice.tasks.topic_spec import TimeSpec, TopicSpec
 from sluice.tasks.zones import check_zone
 
 #: 8 values of 1 KiB (at most 3 KiB once escaped) and 9 names stay below HBase's 32,767 bytes a row key.

@@ -18,13 +18,13 @@ from pydantic import ValidationError
 
 from sluice.storage import schema
 from sluice.tasks import versions
-from sluice.tasks.changes import Diff, changed_fields, compare
+from sluice.tasks.changes import ChangeAction, Diff, changed_fields, compare
 from sluice.tasks.fit import check_task
 from sluice.tasks.lists import pins_of
 from sluice.tasks.problem import Problem, TasksRefused
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.storable import unstorable
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 from sluice.tasks.topics import topic_spec
 from sluice.tasks.versions import Change, HistoryEntry, Task, TaskChanged, TaskState, UnknownTask, writing
 
@@ -230,16 +230,16 @@ class TaskStore:
             insert = sa.insert(_tasks).values(name=spec.name, topic=spec.topic, version=1, enabled=True)
             task_id = connection.execute(insert.returning(_tasks.c.id)).scalar_one()
             versions.add_version(connection, (task_id, 1), spec, pins, user)
-            versions.record(connection, (task_id, 1), "created", user, specs=(None, spec))
-            return Change(spec.name, "created", task_id, 1, TaskState.ACTIVE)
+            versions.record(connection, (task_id, 1), ChangeAction.CREATED, user, specs=(None, spec))
+            return Change(spec.name, ChangeAction.CREATED, task_id, 1, TaskState.ACTIVE)
         if task.spec == spec:
-            return Change(spec.name, "unchanged", task.task_id, task.version, task.state)
+            return Change(spec.name, ChangeAction.UNCHANGED, task.task_id, task.version, task.state)
         why = ", ".join(changed_fields(task.spec, spec))
         if spec.counts_as(task.spec):
             versions.rewrite(connection, task, spec, by=user, why=why)
-            return Change(spec.name, "changed", task.task_id, task.version, task.state)
+            return Change(spec.name, ChangeAction.CHANGED, task.task_id, task.version, task.state)
         version = versions.advance(connection, task, spec, pins, by=user, why=why)
-        return Change(spec.name, "changed", task.task_id, version, versions.state(task.enabled))
+        return Change(spec.name, ChangeAction.CHANGED, task.task_id, version, versions.state(task.enabled))
 
 
 def _find(connection: sa.Connection, name: str) -> Task | None:

@@ -11,7 +11,6 @@ import datetime as dt
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -19,11 +18,12 @@ from pydantic import ValidationError
 from sluice.runtime.nearest import nearest_or_all
 from sluice.storage import history, schema
 from sluice.tasks import versions
+from sluice.tasks.changes import ChangeAction
 from sluice.tasks.document import read_yaml
 from sluice.tasks.fit import check_task
 from sluice.tasks.problem import Problem, TasksRefused, explain, named_twice
 from sluice.tasks.storable import unstorable
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic_spec import TopicSpec
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class TopicStore:
                 connection.execute(sa.insert(_frozen).values(topic=name))
             return topic_spec(connection, name)
 
-    def apply(self, spec: TopicSpec, user: str) -> Literal["created", "changed", "unchanged"]:
+    def apply(self, spec: TopicSpec, user: str) -> ChangeAction:
         """Define what the topic's lines look like.
 
         Raises `TopicInUse` if the topic has lines of another format, and `TasksRefused` if a task does not
@@ -97,9 +97,7 @@ class TopicStore:
         with versions.writing(self._engine) as connection:
             return self._apply(connection, spec, user)
 
-    def apply_all(
-        self, specs: Sequence[TopicSpec], user: str
-    ) -> Sequence[Literal["created", "changed", "unchanged"]]:
+    def apply_all(self, specs: Sequence[TopicSpec], user: str) -> Sequence[ChangeAction]:
         """Apply all specs or none; the pointers of `TasksRefused` are into the list."""
         with versions.writing(self._engine) as connection:
             return [self._numbered(connection, n, spec, user) for n, spec in enumerate(specs)]
@@ -145,21 +143,17 @@ class TopicStore:
             log.warning("cannot ask PostgreSQL for new topics: %s", error)
             return list(known) or [DEFAULT_TOPIC]
 
-    def _numbered(
-        self, connection: sa.Connection, number: int, spec: TopicSpec, user: str
-    ) -> Literal["created", "changed", "unchanged"]:
+    def _numbered(self, connection: sa.Connection, number: int, spec: TopicSpec, user: str) -> ChangeAction:
         try:
             return self._apply(connection, spec, user)
         except TasksRefused as refused:
             raise refused.under(f"/{number}") from None
 
-    def _apply(
-        self, connection: sa.Connection, spec: TopicSpec, user: str
-    ) -> Literal["created", "changed", "unchanged"]:
+    def _apply(self, connection: sa.Connection, spec: TopicSpec, user: str) -> ChangeAction:
         row = connection.execute(sa.select(_topics).where(_topics.c.name == spec.name)).one_or_none()
         before = TopicSpec(name=spec.name) if row is None else TopicSpec.model_validate(row.spec)
         if before == spec and row is not None:
-            return "unchanged"
+            return ChangeAction.UNCHANGED
         if not spec.reads_as(before):
             if _is_frozen(connection, spec.name):
                 raise TopicInUse(spec.name)
@@ -172,19 +166,19 @@ class TopicStore:
             who=user,
             what="topic",
             name=spec.name,
-            action="created" if row is None else "changed",
+            action=ChangeAction.CREATED if row is None else ChangeAction.CHANGED,
             before="" if row is None else row.spec,
             after=document,
         )
         if row is None:
             connection.execute(sa.insert(_topics).values(name=spec.name, spec=document, created_by=user))
-            return "created"
+            return ChangeAction.CREATED
         connection.execute(
             sa.update(_topics)
             .where(_topics.c.name == spec.name)
             .values(spec=document, created_by=user, created_at=sa.func.now())
         )
-        return "changed"
+        return ChangeAction.CHANGED
 
 
 def parse_topics(text: str) -> list[TopicSpec]:

@@ -14,13 +14,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 import sqlalchemy as sa
 from pydantic import ValidationError
 
 from sluice.runtime.nearest import nearest
 from sluice.storage import history, locks, schema
+from sluice.tasks.changes import ChangeAction
 from sluice.tasks.spec import ActiveTask, Measure, TaskSpec
 
 #: The history names this user when the platform itself sets a task aside.
@@ -115,7 +116,7 @@ class Change:
     """What applying one spec did; `state` is the task's state afterwards."""
 
     name: str
-    action: Literal["created", "changed", "unchanged"]
+    action: ChangeAction
     task_id: int
     version: int
     state: TaskState
@@ -240,7 +241,7 @@ def advance(connection: sa.Connection, task: Task, spec: TaskSpec, pins: Pins, *
         .values(topic=spec.topic, version=version, failed_at=None, error=None)
     )
     add_version(connection, (task.task_id, version), spec, pins, by)
-    record(connection, (task.task_id, version), "changed", by, why, specs=(task.spec, spec))
+    record(connection, (task.task_id, version), ChangeAction.CHANGED, by, why, specs=(task.spec, spec))
     return version
 
 
@@ -256,7 +257,7 @@ def rewrite(connection: sa.Connection, task: Task, spec: TaskSpec, *, by: str, w
         .where(_versions.c.task_id == task.task_id, _versions.c.version == task.version)
         .values(spec=spec.model_dump(mode="json", exclude_none=True))
     )
-    record(connection, task.key, "changed", by, why, specs=(task.spec, spec))
+    record(connection, task.key, ChangeAction.CHANGED, by, why, specs=(task.spec, spec))
 
 
 def record(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ssl
+import time
 from typing import Any
 
+from kafka.net.transport import KafkaSSLTransport
+
 from sluice.runtime.settings import Kafka
-from sluice.transmission import handshake
+
+HANDSHAKE_SECONDS = 10.0
 
 
 def options(kafka: Kafka) -> dict[str, Any]:
@@ -16,7 +21,7 @@ def options(kafka: Kafka) -> dict[str, Any]:
     """
     found: dict[str, Any] = {"bootstrap_servers": kafka.bootstrap}
     if login := kafka.login:
-        handshake.limit()
+        limit_handshakes()
         found |= {
             "security_protocol": "SASL_SSL",
             "sasl_mechanism": "SCRAM-SHA-512",
@@ -27,3 +32,29 @@ def options(kafka: Kafka) -> dict[str, Any]:
             "ssl_keyfile": login.key,
         }
     return found
+
+
+def limit_handshakes() -> None:
+    """Let each TLS handshake of this process fail after HANDSHAKE_SECONDS; the client then tries again.
+
+    kafka-python 3.0.12 has no limit. A broker that accepts a connection and then says nothing, e.g. because
+    its host lost its power, would hold up a client for ever: it connects in a thread of its own, and whoever
+    called it waits for that without a limit.
+    """
+    KafkaSSLTransport.handshake = _handshake
+
+
+async def _handshake(transport: KafkaSSLTransport) -> None:
+    deadline = time.monotonic() + HANDSHAKE_SECONDS
+    try:
+        while True:
+            try:
+                transport._sock.do_handshake()
+                return
+            except ssl.SSLWantReadError:
+                await transport._net.wait_read(transport._sock, deadline)
+            except ssl.SSLWantWriteError:
+                await transport._net.wait_write(transport._sock, deadline)
+    except Exception as error:
+        transport.abort(error)  # nobody else closes its socket
+        raise

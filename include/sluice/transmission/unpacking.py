@@ -14,7 +14,7 @@ import lz4.frame
 import pyarrow as pa
 import zstandard
 
-#: Bytes that are asked of a codec at a time, and given to it.
+#: Bytes read from a codec at a time, and bytes given to it at a time.
 STEP, PIECE = 1 << 20, 64 << 10
 #: zstd has no limit of its own on what a piece becomes: 4 bytes may become 128 KiB.
 ZSTD_PIECE = 512

@@ -22,7 +22,7 @@ from sluice.speed.partition_pass import Gathered
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.topic_tasks import TopicTasks
 from sluice.speed.writer import CountedBatch, Writer
-from sluice.state.periods import changed
+from sluice.state.changed_periods import changed
 from sluice.storage.backfills import Backfills
 from sluice.storage.commits import CommitLog, TopicClaim
 from sluice.storage.postgres import engine

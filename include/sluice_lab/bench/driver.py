@@ -14,7 +14,7 @@ import pyarrow as pa
 from sluice.engine.wire import FOUND
 from sluice.speed.laps import Laps
 from sluice.speed.partition_pass import Gathered
-from sluice.speed.routed.topic import TopicRouting
+from sluice.speed.routed.topic_routing import TopicRouting
 from sluice.tasks import ActiveTask
 from sluice_lab.bench import scale, workload
 from sluice_lab.bench.emulated import MemoryLog, SlowHBase, SlowStores

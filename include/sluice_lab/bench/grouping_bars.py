@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from sluice.grouping import strategy
 from sluice.grouping.base import Counts, Strategy, Targets, WorkerCluster
-from sluice.grouping.measures import imbalance, loads, makespan, replicas
+from sluice.grouping.imbalance import imbalance, loads, makespan, replicas
 from sluice.grouping.planned import Planned, PlannedRouter
 from sluice.runtime.arrays import Hashes
 from sluice_lab.bench.outcome import Bar, Cell, Outcome, Table

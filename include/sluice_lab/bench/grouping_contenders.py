@@ -17,7 +17,7 @@ import numpy as np
 
 from sluice.grouping import strategy
 from sluice.grouping.base import Strategy, WorkerCluster
-from sluice.grouping.measures import imbalance
+from sluice.grouping.imbalance import imbalance
 from sluice.runtime.arrays import Floats, Hashes
 from sluice_lab.bench.contenders import Disagree
 from sluice_lab.bench.grouping_job import run

@@ -31,7 +31,7 @@ def bars(scenario: str, computed: Sequence[Row], live: Sequence[Row]) -> Iterato
 
 
 def determined(scenario: str) -> tuple[str, ...]:
-    """The contenders of which it can be computed how they end.
+    """The contenders whose end can be computed.
 
     Ours is not among them where it goes by what it measured, because that differs from run to run.
     """

@@ -13,7 +13,7 @@ from typing import Any
 from sluice.assignment.assign import assign
 from sluice.assignment.base import AssignedPartition, Group, Member
 from sluice.assignment.cooperative import this_round
-from sluice.assignment.observed import ObservedGroup
+from sluice.assignment.smoothing import ObservedGroup
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sluice.assignment.base import Assignment, Group
-from sluice.assignment.measures import Moves, counts, moves, unevenness
+from sluice.assignment.evaluation import Moves, counts, moves, unevenness
 from sluice_lab.transmission.rivals import ask
 from sluice_lab.transmission.scenarios import GroupScenario, ScenarioStep
 from sluice_lab.trials import Row

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sluice.assignment.base import AssignedPartition, Assignment, Group
-from sluice.assignment.measures import Moves, by_load, by_number, counts, moves
+from sluice.assignment.evaluation import Moves, by_load, by_number, counts, moves
 from sluice_lab.transmission.chance import StepOutcome, outcomes, written
 from sluice_lab.transmission.rivals import ALL, AssignorAnswer, ask
 from sluice_lab.transmission.scenarios import SCENARIOS, GroupScenario

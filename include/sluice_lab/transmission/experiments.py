@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import psutil
 
-from sluice.assignment.observed import ObservedGroup
+from sluice.assignment.smoothing import ObservedGroup
 from sluice.runtime.settings import ROOT
 from sluice_lab.processes import LaboratoryFailed
 from sluice_lab.runs import RunKey

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from sluice.assignment.base import AssignedPartition, Assignment
-from sluice.assignment.measures import by_load, by_number, counts, moves
+from sluice.assignment.evaluation import by_load, by_number, counts, moves
 from sluice_lab.transmission import ownership
 from sluice_lab.transmission.members import MemberEvent
 from sluice_lab.transmission.run import GroupRunLog

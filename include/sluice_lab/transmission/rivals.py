@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from sluice.assignment.assign import assign
 from sluice.assignment.base import AssignedPartition, Assignment, Group
 from sluice.assignment.cooperative import this_round
-from sluice.runtime.jvm import java_command
-from sluice.stack.jars import POMS
-from sluice_lab.java_classes import java_classes
+from sluice.runtime.jvm import LIB, STAMP, java_command
+from sluice.stack.jars import POMS, compile_classes, require
 from sluice_lab.processes import LaboratoryFailed
 
 OURS = "ours"
@@ -23,6 +27,9 @@ OURS = "ours"
 KAFKAS = ("range", "roundrobin", "sticky", "cooperative-sticky", "kip848-uniform", "kip848-range")
 ALL = (*KAFKAS, OURS)
 _SECONDS = 120
+#: The laboratory's own classes: assignors that are asked, a consumer and a producer of Kafka's.
+JAVA = Path(__file__).parents[1] / "java"
+CLASSES = LIB / "lab"
 
 
 @dataclass(frozen=True)
@@ -114,3 +121,21 @@ def _answer(found: dict[str, Any]) -> AssignorAnswer:
         for member, held in found["assignment"].items()
     }
     return AssignorAnswer(assignment, found["rounds"], found["nanoseconds"] / 1e6)
+
+
+def java_classes() -> Path:
+    """The folder of the laboratory's own classes, compiled against Kafka's jars if sources or jars changed.
+
+    Raises JarsMissing.
+    """
+    kafka, sources = require("kafka"), sorted(JAVA.glob("*.java"))
+    digest = hashlib.sha256((kafka / STAMP).read_bytes())
+    for source in sources:
+        digest.update(source.read_bytes())
+    with FileLock(LIB / ".lab.lock", mode=0o600):
+        stamp = CLASSES / STAMP
+        if not stamp.exists() or stamp.read_text() != digest.hexdigest():
+            shutil.rmtree(CLASSES, ignore_errors=True)
+            compile_classes(sources, CLASSES, str(kafka / "*"))
+            stamp.write_text(digest.hexdigest())
+    return CLASSES

@@ -43,7 +43,7 @@ class GroupRuns(KeptRuns):
 
 
 def rate(row: Row) -> float:
-    """Megabytes a second of 13 ordinary partitions; a run of which it was not kept had the default."""
+    """Megabytes a second of 13 ordinary partitions; the default for runs that did not keep it."""
     return float(row.get("arrives", ARRIVES / 1e6))
 
 

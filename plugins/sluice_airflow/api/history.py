@@ -50,7 +50,7 @@ def get_history(
     what: What = None,
     since: Annotated[AwareDatetime | None, Query(description="Only changes since then.")] = None,
     before: Annotated[int | None, Query(ge=0, description="Only entries with a smaller id.")] = None,
-    limit: Annotated[int, Query(ge=1, le=MOST, description="At most so many, the newest.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=MOST, description="At most this many entries, the newest.")] = 100,
 ) -> list[EntryOut]:
     """Who changed what, the newest first; roles below op see what they changed themselves."""
     found = visible(database, reader, user, what=what, since=since, before=before, limit=limit)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
-from sluice.monitoring.lag.look import look
-from sluice.monitoring.lag.model import LagReport
+from sluice.monitoring.lag.consumer_lag import ConsumingJob, LagReport
+from sluice.monitoring.lag.measurement import lag_report
 from sluice.runtime.settings import get_settings
 from sluice.transmission.topics import TopicMissing
 from sluice_airflow.api.looks import Looks
@@ -27,7 +27,7 @@ class BehindOut(BaseModel):
     """How far a consumer is behind a topic."""
 
     topic: str
-    consumer: Literal["archiver", "speed_layer"]
+    consumer: ConsumingJob
     records: int = Field(description="Records in Kafka that wait.")
     seconds: float | None = Field(
         description="How long the oldest of them has waited; null: it could not be read."
@@ -139,7 +139,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 @functools.cache
 def looks() -> Looks[LagReport]:
     """Those of this server."""
-    return Looks(lambda: look(get_settings()), "the lag")
+    return Looks(lambda: lag_report(get_settings()), "the lag")
 
 
 @router.get("/lag", responses=_RESPONSES)

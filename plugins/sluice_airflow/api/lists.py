@@ -7,6 +7,7 @@ from dataclasses import asdict
 from fastapi import APIRouter, Response, status
 
 from sluice.tasks import Problem, TasksRefused
+from sluice.tasks.changes import ChangeAction
 from sluice_airflow.api.models import ListChangeOut, ListIn, ListOut
 from sluice_airflow.api.security import Reader, Writer
 from sluice_airflow.api.stores import Lists
@@ -33,7 +34,9 @@ def put_list(name: str, user: Writer, lists: Lists, wanted: ListIn, response: Re
         change = lists.apply(name, wanted.values, user.get_name())
     except TasksRefused as refused:
         raise TasksRefused(Problem("/values", p.message) for p in refused.problems) from None
-    response.status_code = status.HTTP_201_CREATED if change.action == "created" else status.HTTP_200_OK
+    response.status_code = (
+        status.HTTP_201_CREATED if change.action == ChangeAction.CREATED else status.HTTP_200_OK
+    )
     return ListChangeOut.model_validate(asdict(change))
 
 

@@ -11,6 +11,7 @@ from sluice.engine.trial import MAX_LINES, LineTrial
 from sluice.results.rows import PeriodState
 from sluice.storage.speed_topics import TopicOwner
 from sluice.tasks import TopicSpec
+from sluice.tasks.changes import ChangeAction
 from sluice.tasks.store import Task
 from sluice.tasks.topics import Topic
 from sluice.tasks.versions import TaskState
@@ -62,7 +63,7 @@ class ChangeOut(BaseModel):
     """What applying one task did."""
 
     name: str
-    action: Literal["created", "changed", "unchanged"]
+    action: ChangeAction
     id: int = Field(validation_alias="task_id")
     version: int
     state: TaskState
@@ -72,7 +73,7 @@ class DiffOut(BaseModel):
     """What applying one task would do."""
 
     name: str
-    action: Literal["created", "changed", "unchanged"]
+    action: ChangeAction
     fields: tuple[str, ...]
     diff: str = Field(validation_alias="text", description="A unified diff of the task's YAML.")
 
@@ -129,7 +130,7 @@ class ListChangeOut(BaseModel):
     """What applying one list did, to itself and to the tasks that use it."""
 
     name: str
-    action: Literal["created", "changed", "unchanged"]
+    action: ChangeAction
     version: int
     tasks: tuple[ChangeOut, ...]
 

@@ -27,7 +27,7 @@ class PlacementHostOut(BaseModel):
     host: str
     state: HostState = Field(
         description="open: it takes units. away: it is silent, and its units go elsewhere. waiting: it is "
-        "silent, but not for so long. shut: it may have no units. barred: nothing can be done there now."
+        "silent, but not long enough. shut: it may have no units. barred: nothing can be done there now."
     )
     why: str = Field(description="Why it is not open.")
     slots: int

@@ -104,7 +104,7 @@ class ReadPermit:
 
 
 class Streamed(StreamingResponse):
-    """An answer of which the first pieces are `held`; it leaves the place at its end, however it ends."""
+    """An answer that begins with the pieces `held`; it gives its place back at its end, however it ends."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ class ResultsIn(BaseModel):
         f"{MOST_SORTED:,} rows, those before its offset included.",
         examples=["count:desc", "period"],
     )
-    limit: int = Field(ROWS, ge=1, le=MOST_ROWS, description="At most so many rows.", examples=[100])
+    limit: int = Field(ROWS, ge=1, le=MOST_ROWS, description="At most this many rows.", examples=[100])
     offset: int = Field(
         0, ge=0, le=10**12, description="Rows to leave out before: the next page.", examples=[100]
     )

@@ -12,6 +12,7 @@ from sluice.engine.trial import failure, trial
 from sluice.runtime.settings import get_settings
 from sluice.speed.routed.report import GroupingReport, HotKeyReport, NothingCounted, reports
 from sluice.tasks import Problem, TaskSpec, TasksRefused, parse_documents
+from sluice.tasks.changes import ChangeAction
 from sluice.tasks.store import Task, TaskStore
 from sluice.transmission.sample import sample
 from sluice_airflow.api.errors import below
@@ -130,7 +131,9 @@ def put_task(
         (change,) = tasks.apply([spec], user.get_name(), expected(name, if_match, if_none_match))
     except TasksRefused as refused:
         raise below(refused, "/0") from None
-    response.status_code = status.HTTP_201_CREATED if change.action == "created" else status.HTTP_200_OK
+    response.status_code = (
+        status.HTTP_201_CREATED if change.action == ChangeAction.CREATED else status.HTTP_200_OK
+    )
     return _tagged(tasks.get(name), response)
 
 

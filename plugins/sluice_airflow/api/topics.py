@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from sluice.archive import topic_deletion
 from sluice.storage.speed_topics import SpeedTopics
 from sluice.tasks import Problem, TasksRefused, TopicSpec, explain
+from sluice.tasks.changes import ChangeAction
 from sluice_airflow.api.models import TopicOut
 from sluice_airflow.api.security import Reader, Writer
 from sluice_airflow.api.stores import Database, Instance, Topics
@@ -46,7 +47,7 @@ def put_topic(name: str, user: Writer, topics: Topics, document: Document, respo
     spec = _valid(lambda: TopicSpec.model_validate(document))
     if spec.name != name:
         raise TasksRefused([Problem("/name", f"{spec.name!r}: the address says {name!r}")])
-    if topics.apply(spec, user.get_name()) == "created":
+    if topics.apply(spec, user.get_name()) == ChangeAction.CREATED:
         response.status_code = status.HTTP_201_CREATED
     return topics.get(name)
 

@@ -99,7 +99,7 @@ def draw(layers: Layers, given: ChartIn) -> bytes:
 
 
 def _chart(layers: Layers, query: ResultsQuery, period_ms: int) -> tuple[Chart, int, bool]:
-    """A chart, the newest commit that an open period of it is as of, and whether all of it is published."""
+    """A chart, the newest commit that its open periods have, and whether all of it is published."""
     pinned = Pinned(layers, query)
     (answer,) = read(pinned, query)
     drawn = chart(answer, query, period_ms)

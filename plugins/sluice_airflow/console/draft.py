@@ -22,9 +22,9 @@ from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore
 from sluice_airflow.console.forms import Form
 
-#: Lines that a draft is tried on, and those of them whose pieces can be pointed at.
+#: Lines that a draft is tried on, and how many of them show pieces to point at.
 LINES, POINTED = 50, 12
-#: Suggestions that are shown: of just what was pointed at, and of what it is a part of.
+#: Suggestions that are shown: for exactly the piece, and for wider texts around it.
 EXACT, WIDE = 4, 2
 #: A line of more than LONGEST_LINE characters is left out; all lines together have at most MOST_CHARACTERS.
 LONGEST_LINE, MOST_CHARACTERS = 16_384, 200_000

@@ -16,7 +16,7 @@ from sluice.runtime.throttle import Rate
 from sluice.tasks import Problem, TaskSpec, TasksRefused, parse_documents
 from sluice.tasks.changes import compare, to_yaml
 from sluice.tasks.store import TaskChanged
-from sluice.tasks.topic import COMBINED_FIELDS
+from sluice.tasks.topic_spec import COMBINED_FIELDS, TopicFormat
 from sluice.tasks.versions import written
 from sluice.transmission.mac import KeyMissing
 from sluice.transmission.sample import sample
@@ -92,7 +92,7 @@ class Desk:
             periods=PERIODS,
             zones=ZONES,
             groupings=GROUPINGS,
-            fields=COMBINED_FIELDS if draft.topic.format == "combined" else draft.topic.columns,
+            fields=COMBINED_FIELDS if draft.topic.format == TopicFormat.COMBINED else draft.topic.columns,
         )
 
     def knows(self, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import Request, Response
@@ -16,7 +16,27 @@ from sluice.runtime.installed import own_version
 from sluice_airflow.api.security import may
 from sluice_airflow.console import shown
 from sluice_airflow.console.assets import assets
-from sluice_airflow.console.navigation import NAVIGATION
+
+
+class NavigationEntry(NamedTuple):
+    """A page that the navigation lists; `path` is below the console's own."""
+
+    key: str
+    title: str
+    path: str
+
+
+NAVIGATION = (
+    NavigationEntry("first", "First page", "/"),
+    NavigationEntry("statistics", "Statistics", "/statistics"),
+    NavigationEntry("charts", "Charts", "/charts"),
+    NavigationEntry("dashboards", "Dashboards", "/dashboards"),
+    NavigationEntry("platform", "Platform", "/platform"),
+    NavigationEntry("quality", "Quality", "/quality"),
+    NavigationEntry("dead", "Dead letters", "/dead"),
+    NavigationEntry("history", "History", "/history"),
+)
+
 
 TEMPLATES = Path(__file__).parent / "templates"
 PATH = "/console"

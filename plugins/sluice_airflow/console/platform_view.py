@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sluice.monitoring.flow.model import FlowState, Picture, Sparkline
+from sluice.monitoring.flow.picture import FlowState, Picture, Sparkline
 
 #: The size of a small line's picture, in its own units.
 HEIGHT = 28

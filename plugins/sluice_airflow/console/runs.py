@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from sluice.monitoring.flow.model import FlowRun
+from sluice.monitoring.flow.picture import FlowRun
 from sluice.monitoring.flow.seen import DagRuns
 from sluice.monitoring.flow.troubles import OF_DAG
 

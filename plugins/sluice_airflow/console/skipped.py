@@ -27,7 +27,7 @@ class Skipped(NamedTuple):
     """What a task version, or the topic, did with its lines."""
 
     tally: Tally
-    untold: int  # lines of the topic of which an earlier release did not count what was skipped
+    untold: int  # lines of the topic that an earlier release counted, without what was skipped
     samples: list[SkippedLine]
 
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from sluice.runtime.settings import ROOT
 from sluice.storage import samples
-from sluice.storage.freshness import newest_commits
+from sluice.storage.commit_progress import newest_commits
 from sluice.tasks.first_tasks import advice, cut_at_blanks
 from sluice.tasks.topics import TopicStore
 from sluice.tasks.versions import Task

@@ -13,7 +13,7 @@ from sluice.batch.backfill.ask import BadDays, ask
 from sluice.batch.backfill.published import note, superseded
 from sluice.stack.airflow_session import AirflowError
 from sluice.storage.backfills import Backfill, Backfills, DaysDropped
-from sluice.tasks.changes import to_yaml
+from sluice.tasks.changes import ChangeAction, to_yaml
 from sluice.tasks.versions import HistoryEntry
 from sluice_airflow.api.security import Reader, Writer
 from sluice_airflow.api.stores import Database, Instance, Tasks
@@ -169,7 +169,7 @@ def _versions(history: list[HistoryEntry]) -> dict[int, HistoryEntry]:
     """By version, the entry that made it."""
     made: dict[int, HistoryEntry] = {}
     for entry in history:
-        if entry.action in ("created", "changed"):
+        if entry.action in (ChangeAction.CREATED, ChangeAction.CHANGED):
             made.setdefault(entry.version, entry)
     return made
 

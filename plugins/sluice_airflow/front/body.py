@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from sluice_airflow.front import routes
+from sluice_airflow.front import access_rules
 from sluice_airflow.front.head import RequestHead
 from sluice_airflow.front.refused import BAD, SLOW, TOO_LARGE, UNPROCESSABLE, UNSUPPORTED, RequestRefused
 
@@ -25,7 +25,7 @@ class ClientGone(Exception):
 
 async def read(head: RequestHead, receive: Any) -> bytes:
     """The whole body. Raises RequestRefused, or ClientGone."""
-    most = routes.most(head)
+    most = access_rules.most(head)
     length = head.headers.get("content-length", "0")
     if not (length.isascii() and length.isdigit()):
         raise RequestRefused(BAD, f"Content-Length: {length[:20]!r} is no number of bytes")
@@ -72,13 +72,15 @@ def check(head: RequestHead, body: bytes) -> None:
         raise RequestRefused(BAD, "the body must be JSON in UTF-8, and it holds a NUL byte")
     if deeper(body, MOST_DEPTH):
         raise RequestRefused(UNPROCESSABLE, f"the body's JSON is nested over {MOST_DEPTH} deep: nest less")
-    if head.path in routes.LOG_INS:
+    if head.path in access_rules.LOG_INS:
         _check_login(body)
 
 
 def _takes_forms(head: RequestHead) -> bool:
     """A form of another site needs no leave of the browser to be sent, so its page must be named."""
-    return head.path == "/auth/token" or (head.path.startswith(routes.CONSOLE) and "origin" in head.headers)
+    return head.path == "/auth/token" or (
+        head.path.startswith(access_rules.CONSOLE) and "origin" in head.headers
+    )
 
 
 def deeper(body: bytes, most: int) -> bool:

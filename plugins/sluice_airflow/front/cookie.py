@@ -22,9 +22,9 @@ from airflow.configuration import conf
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from sluice_airflow.front.access_rules import LOG_INS
 from sluice_airflow.front.head import RequestHead
 from sluice_airflow.front.refused import Headers
-from sluice_airflow.front.routes import LOG_INS
 
 NAMES = (COOKIE_NAME_JWT_TOKEN, f"__Host-{COOKIE_NAME_JWT_TOKEN}")  # without TLS, and with it
 NONCE_BYTES = 12

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote
 
-from sluice_airflow.front import body, login, routes, site
+from sluice_airflow.front import access_rules, body, login, site
 from sluice_airflow.front.cookie import Cookie
 from sluice_airflow.front.head import RequestHead
 from sluice_airflow.front.refused import (
@@ -70,7 +70,7 @@ class Guard:
     async def _admit(self, head: RequestHead, cookie: Cookie, token: str) -> None:
         """Raises RequestRefused unless the request may go on to its body."""
         site.check(head, by_cookie=bool(token) and "authorization" not in head.headers)
-        if routes.public(head):
+        if access_rules.public(head):
             return
         try:
             await self._check(head, token)
@@ -83,13 +83,13 @@ class Guard:
 def _not_logged_in(head: RequestHead, cookie: Cookie, token: str, refused: RequestRefused) -> RequestRefused:
     """What a request without a valid login gets: a person is led to the log-in, a program is told."""
     headers = [*refused.headers, *([cookie.set("")] if token else [])]
-    if not head.wants_page or not routes.page(head.path):
+    if not head.wants_page or not access_rules.page(head.path):
         return RequestRefused(UNAUTHORIZED, str(refused), headers=headers)
     if not token and site.led_here(head):
         return RequestRefused(UNAUTHORIZED, "", headers=headers, body=_AGAIN, kind=HTML)
-    if head.path.startswith(routes.CONSOLE):
+    if head.path.startswith(access_rules.CONSOLE):
         return RequestRefused(UNAUTHORIZED, "", headers=headers, body=_console(head), kind=HTML)
-    there = f"{routes.LOG_IN_PAGE}?next={quote(head.address, safe='')}"
+    there = f"{access_rules.LOG_IN_PAGE}?next={quote(head.address, safe='')}"
     return RequestRefused(SEE_OTHER, "", headers=[*headers, (b"location", there.encode())], body=b"")
 
 

@@ -12,7 +12,7 @@ HEAD_BYTES, HEADERS = 32 << 10, 100
 
 METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-#: Headers of which two would mean that two readers of the request may see different ones.
+#: Headers that may come only once: of two, the guard and Airflow might read different ones.
 SINGLE = frozenset(
     {
         "authorization",

@@ -13,7 +13,7 @@ from fastapi import HTTPException
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
-from sluice_airflow.front import routes
+from sluice_airflow.front import access_rules
 from sluice_airflow.front.head import SAFE, RequestHead
 from sluice_airflow.front.refused import FORBIDDEN, UNAUTHORIZED, UNAVAILABLE, RequestRefused
 
@@ -28,10 +28,10 @@ async def check(head: RequestHead, cookie: str) -> None:
     """
     kind, _, given = head.headers.get("authorization", "").partition(" ")
     kind = kind.lower()
-    if head.path.startswith(routes.EXECUTION):
+    if head.path.startswith(access_rules.EXECUTION):
         await _check_task(given if kind == "bearer" else "")
         return
-    if kind == "basic" and head.path == routes.METRICS and head.method in SAFE:
+    if kind == "basic" and head.path == access_rules.METRICS and head.method in SAFE:
         return  # `api.basic` looks at the password
     token = given if kind == "bearer" else cookie
     if not token:

@@ -12,8 +12,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.utils import get_remote_addr
 
 from sluice.runtime.settings import LOOPBACK, get_settings
+from sluice.stack.connection_source import source_of
 from sluice.stack.shares import Shares
-from sluice.stack.sources import source_of
 
 #: From a connection's begin, or from the first byte of its next request, until a request's head is whole.
 HEAD_SECONDS = 10.0

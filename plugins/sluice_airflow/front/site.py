@@ -11,7 +11,7 @@ import ipaddress
 import socket
 from urllib.parse import urlsplit
 
-from sluice_airflow.front import routes
+from sluice_airflow.front import access_rules
 from sluice_airflow.front.head import SAFE, RequestHead
 from sluice_airflow.front.refused import FORBIDDEN, RequestRefused
 
@@ -50,7 +50,7 @@ def _shown(head: RequestHead) -> bool:
         "navigate",
         "document",
     )
-    return head.method in SAFE and alone and routes.page(head.path)
+    return head.method in SAFE and alone and access_rules.page(head.path)
 
 
 def _same(origin: str, head: RequestHead) -> bool:

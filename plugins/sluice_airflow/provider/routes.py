@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
 
 from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
+from airflow.api_fastapi.auth.managers.simple import simple_auth_manager
 from fastapi import APIRouter, HTTPException, Query, Request, Response, status
 from fastapi.responses import HTMLResponse, RedirectResponse
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
 
 from sluice.runtime.login_settings import Oidc, SecretUnusable
 from sluice.runtime.origin import origin
 from sluice.runtime.settings import get_settings
 from sluice.runtime.throttle import Rate
 from sluice.stack.log import DaemonLog
-from sluice_airflow.provider import oidc, page, people, state
+from sluice_airflow.provider import oidc, people, state
 from sluice_airflow.provider.refusal import ProviderAway, ProviderRefusal
 
 LOG_IN_PAGE = "/auth/login"
@@ -24,6 +28,10 @@ BEGIN, RETURN = "/provider", "/provider/return"
 PER_MINUTE, AT_ONCE = 30, 8
 #: The answer's fields, each short: whatever else comes along is not read.
 _FIELDS, _FIELD_BYTES = ("code", "state", "iss", "error"), 4096
+#: Our templates, and Airflow's log-in page, which draws itself below _ROOT.
+_FOLDERS = (Path(__file__).parent / "templates", Path(simple_auth_manager.__file__).parent / "ui" / "dist")
+_TEMPLATES = Environment(loader=FileSystemLoader(_FOLDERS), autoescape=True)
+_ROOT = '<div id="root"'
 router = APIRouter()
 rate = Rate(PER_MINUTE)
 _say = DaemonLog("log-in")
@@ -34,7 +42,7 @@ _asking: set[object] = set()
 def log_in_page(request: Request, next: str = "") -> HTMLResponse:
     """Airflow's log-in page with a button."""
     begin = f"./auth{BEGIN}?{urlencode({'next': next})}"
-    return HTMLResponse(page.log_in(request.base_url.path, _oidc().label, begin))
+    return HTMLResponse(_page_with_button(request.base_url.path, _oidc().label, begin))
 
 
 @router.get(BEGIN, include_in_schema=False)
@@ -73,7 +81,7 @@ async def come_back(request: Request) -> Response:
     else:
         # A page, not a redirect: a browser that is led on from another site sends no cookie of the login.
         there = own.rstrip("/") + begun.next
-        answer = HTMLResponse(page.came_back(f"Welcome, {user.name}", "", there, at_once=True))
+        answer = HTMLResponse(_return_page(f"Welcome, {user.name}", "", there, at_once=True))
         answer.set_cookie(COOKIE_NAME_JWT_TOKEN, token_of(user, SECONDS))
     _keep(answer, own, "", 0)
     return answer
@@ -108,7 +116,7 @@ def _failed(error: Exception) -> HTMLResponse:
     code = status.HTTP_502_BAD_GATEWAY if away else status.HTTP_403_FORBIDDEN
     back = get_settings().airflow.url.rstrip("/") + LOG_IN_PAGE
     said = f"{said[:1].upper()}{said[1:].rstrip('.')}."
-    return HTMLResponse(page.came_back("You are not logged in", said, back, at_once=False), code)
+    return HTMLResponse(_return_page("You are not logged in", said, back, at_once=False), code)
 
 
 def _keep(answer: Response, own: str, value: str, seconds: int) -> None:
@@ -124,3 +132,21 @@ def _keep(answer: Response, own: str, value: str, seconds: int) -> None:
     )
     answer.headers["cache-control"] = "no-store"
     answer.headers["referrer-policy"] = "no-referrer"
+
+
+def _page_with_button(base: str, label: str, begin: str) -> str:
+    """Airflow's log-in page with the button. base: of its addresses. begin: where the button leads."""
+    page = _TEMPLATES.get_template("index.html").render(backend_server_base_url=base)
+    button = _TEMPLATES.get_template("button.html").render(label=label, begin=begin)
+    before, root, after = page.partition(_ROOT)
+    return f"{before}{button}{root}{after}"
+
+
+def _return_page(heading: str, said: str, there: str, *, at_once: bool) -> str:
+    """What is shown to a person who comes back; there: where to go then, by itself if `at_once`."""
+    template = _TEMPLATES.get_template("came_back.html")
+    return template.render(heading=heading, said=said, there=there, at_once=at_once, style=_style())
+
+
+def _style() -> Markup:
+    return Markup((_FOLDERS[0] / "style.css").read_text())  # noqa: S704 - our own file

@@ -36,7 +36,7 @@ from sluice.speed.state_pass import Connections, StatePass
 from sluice.speed.writer import COMMITS_APART
 from sluice.stack.environment import own_environment
 from sluice.state.backfilled import Backfilled
-from sluice.state.periods import KnownPeriods, changed, outgrown
+from sluice.state.changed_periods import KnownPeriods, changed, outgrown
 from sluice.state.state import BlockMissing
 from sluice.storage import schema
 from sluice.storage.backfills import Backfill, Backfills

@@ -10,10 +10,10 @@ from typing import Any
 from sluice.monitoring import sampled
 from sluice.monitoring.flow.asks import Said
 from sluice.monitoring.flow.booked import TopicBooks
-from sluice.monitoring.flow.model import FlowRun
 from sluice.monitoring.flow.past import FlowPast, Minute, counters, gauges, grown
+from sluice.monitoring.flow.picture import FlowRun
 from sluice.monitoring.flow.seen import AgentNow, DagRuns, FlowAnswers
-from sluice.monitoring.lag.model import Behind, LagReport, PartitionLag
+from sluice.monitoring.lag.consumer_lag import Behind, LagReport, PartitionLag
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.progress import (
     CountedTopic,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sluice.monitoring.flow import boxes
 from sluice.monitoring.flow.asks import Said
-from sluice.monitoring.flow.model import BOXES, Box, Fact
+from sluice.monitoring.flow.picture import BOXES, Box, Fact
 from sluice.monitoring.flow.platform import picture
 from sluice.monitoring.flow.seen import AgentNow, FlowAnswers
 from sluice.stack.catalogue import DAEMONS

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.monitoring.flow import troubles as module
 from sluice.monitoring.flow.asks import Said
-from sluice.monitoring.flow.model import FlowRun
+from sluice.monitoring.flow.picture import FlowRun
 from sluice.monitoring.flow.runbook import sections
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.monitoring.flow.troubles import OF_DAG, OF_SOURCE, health, troubles

@@ -21,7 +21,7 @@ from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.routed.learning import learnt
 from sluice.speed.routed.routes import Routes
-from sluice.speed.routed.topic import TopicRouting
+from sluice.speed.routed.topic_routing import TopicRouting
 from sluice.speed.routed.worker import WorkerPass
 from sluice.state.dealing import Dealing
 from sluice.tasks import ActiveTask

@@ -16,7 +16,7 @@ from sluice.engine.schema import KEYS
 from sluice.metrics import accumulator_columns, metric
 from sluice.runtime.settings import Limits
 from sluice.speed.routed import worker as worker_module
-from sluice.speed.routed.topic import TopicRouting
+from sluice.speed.routed.topic_routing import TopicRouting
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
 from tests.engine.samples import BYTES, LIMITS, active, line, spec

@@ -52,7 +52,7 @@ def compute(settings: Settings, airflow: Airflow, today: date, say: Say) -> Nigh
         say(f"{len(entries)} of {len(days)} days computed, {published} reconciled and published{left_out}")
 
     runs = run_nights(airflow, days, progress)
-    failures = [f"{r.dag} {r.id}: {r.state}" for r in runs if r.state != "success"]
+    failures = [f"{r.dag} {r.id}: {r.state}" for r in runs if not r.succeeded]
     for day in days:
         entry = book.get(day)
         if entry is None or entry.published_cut != entry.cut:
@@ -78,7 +78,7 @@ def run_nights(airflow: Airflow, days: list[date], progress: Callable[[], None])
     for first, last in stretches(days, BACKFILL_DAYS):
         number = airflow.backfill("nightly_batch", first, last)
         batches += patiently(partial(airflow.wait_backfill, number), progress)
-    done = [run for run in batches if run.state == "success"]
+    done = [run for run in batches if run.succeeded]
     reconciled = patiently(partial(airflow.wait_downstream, "reconcile", done), progress)
     progress()
     return [*batches, *reconciled]

@@ -1,7 +1,7 @@
 """The fields of an access log's lines, found in one loop over the bytes (numba).
 
-The twin of this kernel are the regular expressions of `engine.access_log`, of which no line needs to go back:
-a field of theirs ends at the first byte that it cannot have. Bytes are as good as characters here, because
+It finds what the regular expressions of `engine.access_log` find. They never go back in a line: a field ends
+at the first byte that it cannot have. Bytes are as good as characters here, because
 every byte that ends a field is ASCII. Import this module inside the function that needs it.
 """
 # ruff: noqa: PLR0912, PLR0917, PLR2004 - a kernel is one loop over arrays that its caller made

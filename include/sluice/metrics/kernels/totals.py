@@ -14,8 +14,8 @@ def totals(
 ) -> tuple[Ints, Ints, Ints, Floats, Floats]:
     """Of each group: lines, measures, the sum of the integral ones, the least measure and the greatest.
 
-    `values`: of all lines of the batch, NaN where there is none; `integral`: which of them are integers (none
-    so large that a sum overflows). `rows` (empty: all) are the lines that count, `groups` their groups. A
+    `values`: of all lines of the batch, NaN where there is none; `integral`: which of them are integers,
+    small enough that no sum overflows. `rows` (empty: all) are the lines that count, `groups` their groups. A
     group without measures has infinity as its least and minus infinity as its greatest.
     """
     lines, measured, total = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)

@@ -6,8 +6,17 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sluice.monitoring.flow.model import BOXES, AgentRow, Box, DaemonBox, Fact, FlowState, Sparkline, Trouble
 from sluice.monitoring.flow.past import FlowPast, Key, counters
+from sluice.monitoring.flow.picture import (
+    BOXES,
+    AgentRow,
+    Box,
+    DaemonBox,
+    Fact,
+    FlowState,
+    Sparkline,
+    Trouble,
+)
 from sluice.monitoring.flow.seen import AgentNow, DagRuns, FlowAnswers
 from sluice.monitoring.flow.troubles import (
     RUN_BY,
@@ -17,7 +26,7 @@ from sluice.monitoring.flow.troubles import (
     figure,
     newest_run,
 )
-from sluice.monitoring.lag.model import Behind, Consumer
+from sluice.monitoring.lag.consumer_lag import Behind, ConsumingJob
 from sluice.stack.progress import CountedTopic
 
 
@@ -96,7 +105,9 @@ class Boxes:
     def _topics(self) -> BoxContent:
         report = self._seen.lag.recent
         # Each consumer has all partitions.
-        parts = [each for each in report.partitions if each.consumer == "archiver"] if report else []
+        parts = (
+            [each for each in report.partitions if each.consumer == ConsumingJob.ARCHIVER] if report else []
+        )
         topics = {each.topic for each in parts}
         facts = [
             Fact("Topics", float(len(topics)) if report else None),
@@ -112,7 +123,7 @@ class Boxes:
         dead = [books.dead for books in (self._seen.books.value or {}).values()]
         facts = [
             Fact("Rate", self._past.rate(("lines",), self._raw, self._now), unit="lines/s"),
-            *self._behind("speed_layer"),
+            *self._behind(ConsumingJob.SPEED_LAYER),
             Fact("Dead letters", _sum(dead), unit="in 24 h"),
             Fact("Newest error", self._newest_error(), "text"),
             Fact("Last commit", self._newest(lambda topic: topic.batch_at), "time"),
@@ -136,7 +147,7 @@ class Boxes:
         heartbeat = figure(figures, "sluice_heartbeat_age_seconds", job="archiver")
         facts = [
             Fact("Rate", self._past.rate(("archived",), self._raw, self._now), unit="lines/s"),
-            *self._behind("archiver"),
+            *self._behind(ConsumingJob.ARCHIVER),
             Fact("In memory", _sum(figure(figures, "sluice_archiver_buffered_lines")), unit="lines"),
             Fact("Lost", _sum(figure(figures, "sluice_archive_lost_records")), unit="records"),
             Fact(
@@ -173,7 +184,7 @@ class Boxes:
         known = self._seen.books.value is not None
         return BoxContent(facts, lines, NO_FINAL if known and not published else "", known)
 
-    def _behind(self, consumer: Consumer) -> list[Fact]:
+    def _behind(self, consumer: ConsumingJob) -> list[Fact]:
         """The lag of a consumer over all topics: lines (one a record, if not known better), and seconds."""
         report, books = self._seen.lag.recent, self._seen.books.value or {}
         found = [each for each in report.by_topic() if each[1] == consumer] if report else []

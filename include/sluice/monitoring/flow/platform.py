@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 
 from sluice.monitoring.flow import boxes, tables
-from sluice.monitoring.flow.model import Picture
 from sluice.monitoring.flow.past import FlowPast
+from sluice.monitoring.flow.picture import Picture
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.monitoring.flow.troubles import troubles
 

@@ -1,4 +1,4 @@
-"""All that the picture is made of, and the questions that find it out."""
+"""The answers that the picture is made of, and the questions that get them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sluice.collection.health import FAILURES
 from sluice.monitoring import figures
 from sluice.monitoring.flow.asks import Asks, Question, Said
 from sluice.monitoring.flow.booked import TopicBooks, books
-from sluice.monitoring.flow.model import FlowRun
 from sluice.monitoring.flow.past import FlowPast, History
-from sluice.monitoring.lag.look import look
-from sluice.monitoring.lag.model import LagReport
+from sluice.monitoring.flow.picture import FlowRun
+from sluice.monitoring.lag.consumer_lag import LagReport
+from sluice.monitoring.lag.measurement import lag_report
 from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, jobs, supervisord
 from sluice.stack.entry import check
@@ -29,7 +29,7 @@ from sluice.storage.postgres import engine
 
 #: For how many seconds answers are fresh: processes, what else may die, what is slow to find or to change.
 PROCESSES, LIVE, LAG, RUNS, BOOKS, PAST = 1.0, 3.0, 5.0, 10.0, 15.0, 20.0
-#: How long a look waits for answers (seconds).
+#: The longest wait for answers (seconds).
 PATIENCE = 1.5
 #: Agents that are asked at the same time.
 AT_ONCE = 8
@@ -65,7 +65,7 @@ class DagRuns:
 
 @dataclass(frozen=True)
 class FlowAnswers:
-    """The answers of one look. figures: as `Figures.document`; speed: of all drivers."""
+    """The answers at one time. figures: as `Figures.document`; speed: of all drivers."""
 
     at: datetime
     daemons: Mapping[str, Said[str]]  # the problem; empty for a healthy one
@@ -92,7 +92,7 @@ class FlowLook:
             **{f"{_DAEMON}{name}": _daemon(settings, name) for name in asked(settings)},
             "programs": Question(lambda: supervisord.programs(settings), PROCESSES),
             "agents": Question(lambda: agents(settings), LIVE),
-            "lag": Question(lambda: look(settings), LAG),
+            "lag": Question(lambda: lag_report(settings), LAG),
             "alerts": Question(lambda: open_alerts(engine(settings)), LIVE),
             "books": Question(lambda: books(engine(settings)), BOOKS),
             "runs": Question(runs, RUNS),

@@ -8,8 +8,8 @@ from typing import Any
 from sluice.monitoring import sampled
 from sluice.monitoring.flow.booked import TopicBooks
 from sluice.monitoring.flow.boxes import minute, projected_at
-from sluice.monitoring.flow.model import FreshRow, HopRow, HotTask, ShownHotKey, Sparkline, WorkerLoad
 from sluice.monitoring.flow.past import FlowPast, Minute
+from sluice.monitoring.flow.picture import FreshRow, HopRow, HotTask, ShownHotKey, Sparkline, WorkerLoad
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.stack.progress import CountedTopic
 

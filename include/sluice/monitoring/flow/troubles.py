@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from sluice.monitoring.flow.asks import OLD, Said
-from sluice.monitoring.flow.model import FlowRun, FlowState, Trouble
+from sluice.monitoring.flow.picture import FlowRun, FlowState, Trouble
 from sluice.monitoring.flow.seen import DagRuns, FlowAnswers
+from sluice.monitoring.lag.consumer_lag import ConsumingJob
 from sluice.storage.alerts import Alert
 from sluice.tasks.versions import TaskState
 
@@ -190,7 +191,10 @@ def _agents(seen: FlowAnswers) -> Iterator[Trouble]:
 def _late(seen: FlowAnswers) -> Iterator[Trouble]:
     report = seen.lag.recent
     for topic, consumer, behind in report.by_topic() if report else ():
-        box, most = {"speed_layer": ("speed", COUNTS_LATE), "archiver": ("archive", ARCHIVE_LATE)}[consumer]
+        box, most = {
+            ConsumingJob.SPEED_LAYER: ("speed", COUNTS_LATE),
+            ConsumingJob.ARCHIVER: ("archive", ARCHIVE_LATE),
+        }[consumer]
         if behind.seconds is not None and behind.seconds > most:
             message = f"{topic}: {behind.records:,} records wait, the oldest for {behind.seconds:,.0f} s"
             yield Trouble(box, message, LAG, bad=False)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sluice.archive.rebalances import DIED
-from sluice.monitoring.lag.model import ShownRebalance
+from sluice.monitoring.lag.consumer_lag import ShownRebalance
 from sluice.storage.rebalances import Rebalance
 
 #: A partition that was given up longer ago had no member at all meanwhile: somebody stopped the group.

@@ -8,6 +8,7 @@ depend on the strategy: it decides where an accumulator adds a line, never what 
 
 - `engine.tuples`: what a source sends; `routes`: the routers that it uses, made by the driver for a batch;
 - `worker`: the second stage; `job`: both stages as a Spark job; `engine.spent`: the time that they took;
-- `topic`, `task`: the driver's memory from batch to batch, with `batches`, `times`, `imbalances`, `hot_keys`;
+- `topic_routing`, `task`: the driver's memory from batch to batch, with `batches`, `times`, `imbalances` and
+  `hot_keys`;
 - `report`: what is shown of it.
 """

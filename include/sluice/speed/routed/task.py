@@ -127,7 +127,7 @@ class TaskRouting:
         return True
 
     def _measure(self, batch: TaskBatch) -> None:
-        from sluice.grouping.measures import imbalance
+        from sluice.grouping.imbalance import imbalance
 
         tuples, seconds = self._load = batch.by_worker(self._workers)
         self._times.add(tuples, seconds)

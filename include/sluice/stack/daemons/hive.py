@@ -27,7 +27,7 @@ OPENS = tuple(
 #: Spark looks in Python's path for modules `pyspark_*`, each with a data source. Every Python process loads
 #: the other module: the one from which planners are forked then loads what they need (`sluice.sql.planner`).
 PYTHON_MODULES = {
-    "pyspark_sluice.py": "from sluice.sql.source import ResultsSource as DefaultSource\n",
+    "pyspark_sluice.py": "from sluice.sql.data_source import ResultsSource as DefaultSource\n",
     "sitecustomize.py": (
         "import sys\n\n"
         'if "pyspark.sql.worker.data_source_pushdown_filters" in sys.orig_argv:\n'

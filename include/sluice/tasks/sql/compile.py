@@ -16,15 +16,15 @@ import re
 from pydantic import ValidationError
 from sqlglot import exp
 
-from sluice.tasks.model import NAME
 from sluice.tasks.period import UTC
 from sluice.tasks.problem import Problem, explain
 from sluice.tasks.spec import Condition, Dimension, TaskSpec
+from sluice.tasks.spec_base import NAME
 from sluice.tasks.sql.conditions import Conditions
 from sluice.tasks.sql.metrics import MetricReader, MetricRequest
 from sluice.tasks.sql.statement import TOO_DEEP, SelectStatement, SqlRefused
 from sluice.tasks.sql.values import ValueCompiler, unparen
-from sluice.tasks.topic import LINE, TopicSpec
+from sluice.tasks.topic_spec import LINE, TopicSpec
 
 _PERIOD = "period"
 

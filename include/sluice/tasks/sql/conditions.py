@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from sluice.tasks.extract import Extract, Filter
+from sluice.tasks.extract import Extract, Filter, FilterMode
 from sluice.tasks.spec import Condition
 from sluice.tasks.sql.statement import SelectStatement, SqlRefused
 from sluice.tasks.sql.values import ValueCompiler, unparen
@@ -55,11 +55,11 @@ class Conditions:
             raise self._statement.refused(word, _ONE_COLUMN, node.expression)
         if len(sides) > len(joined):
             raise self._statement.refused(word, _ONE_SIDE, node.expression)
-        if any(side.filter.mode != "white" or side.filter.values is None for side in sides):
+        if any(side.filter.mode != FilterMode.WHITE or side.filter.values is None for side in sides):
             reason = "OR joins values of a column; of patterns, sets and opposites write one: RLIKE 'a|b'"
             raise self._statement.refused(word, reason, node.expression)
         values = dict.fromkeys(value for side in sides for value in side.filter.values or ())
-        filter_ = self._statement.make(Filter, node, mode="white", values=tuple(values))
+        filter_ = self._statement.make(Filter, node, mode=FilterMode.WHITE, values=tuple(values))
         return Condition(extract=sides[0].extract, filter=filter_)
 
     def _filter(self, node: exp.Expression, negated: bool) -> tuple[Extract, Filter]:
@@ -90,7 +90,7 @@ class Conditions:
         else:
             raise self._other(node)
         extract = self._values.extract(column)
-        mode = "black" if negated else "white"
+        mode = FilterMode.BLACK if negated else FilterMode.WHITE
         at = node.expression if isinstance(node, _PATTERNS) else node
         return extract, self._statement.make(Filter, at, mode=mode, **named)
 
@@ -143,7 +143,7 @@ class Conditions:
         if negated or not isinstance(node.expression, exp.Null):
             raise self._statement.unsupported(node)
         extract = self._values.extract(node.this)
-        return Condition(extract=extract, filter=Filter(mode="white", regex="^"))
+        return Condition(extract=extract, filter=Filter(mode=FilterMode.WHITE, regex="^"))
 
     def _other(self, node: exp.Expression) -> SqlRefused:
         if isinstance(node, (exp.Column, exp.Boolean, exp.Literal)):

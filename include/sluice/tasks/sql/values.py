@@ -9,7 +9,7 @@ from sqlglot import exp
 from sluice.tasks.extract import Extract
 from sluice.tasks.sql.reasons import REASONS
 from sluice.tasks.sql.statement import SelectStatement
-from sluice.tasks.topic import LINE, TopicSpec
+from sluice.tasks.topic_spec import LINE, TopicSpec
 
 WHOLE_LINE = {"regex": "(?s)^.*$", "group": 0}
 #: What counts as a number: `Decimal` computes exactly with this many digits.

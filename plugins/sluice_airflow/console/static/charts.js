@@ -32,7 +32,7 @@ let at = -1;
 let how = "";
 /** @type {AbortController | null} */
 let asking = null;
-/** The newest commit of which the page was told since it asked; infinite for news without one, 0 for none. */
+/** The newest commit that an event named since the page asked; infinite for news without one, 0 for none. */
 let told = Infinity;
 const rests = new Rests(work);
 

@@ -1,6 +1,6 @@
 // Colours and dashes of series, and the patterns of periods that are not final.
 
-/** Series of different numbers look different: so many colours, then again with dashes. */
+/** Colours of series. Further series have the same colours again, with dashes. */
 const COLOURS = 10;
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 

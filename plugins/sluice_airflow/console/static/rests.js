@@ -1,8 +1,8 @@
 // What a live page may cost the server: it rests after each answer, and asks for nothing while nobody sees it.
 
 /**
- * After an answer the page rests so many times as long as the server worked for it: it costs at most a twentieth
- * of a core, however much it shows.
+ * The pause after an answer, as a multiple of the server's work for it: a page costs at most a twentieth of a core,
+ * however much it shows.
  */
 const RESTS = 19;
 /** What a request costs the server besides the reading that it tells of, in ms of CPU. */

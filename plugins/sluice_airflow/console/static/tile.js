@@ -42,7 +42,7 @@ export class Tile {
     this.at = -1;
   }
 
-  /** Whether it shows all of which the page was told. */
+  /** Whether it shows everything that events named. */
   get current() {
     return this.data !== null && shows(this.data, this.told);
   }

@@ -40,7 +40,7 @@ public final class BlockReader {
   private long searched; // there is no newline between position and here
 
   private long from; // the window has the file's bytes from here
-  private int filled; // so many of them
+  private int filled; // the bytes that it has
   private boolean ended; // and these are the file's last
 
   public BlockReader(String path, FileChannel file) {
@@ -59,7 +59,7 @@ public final class BlockReader {
   }
 
   /**
-   * The next blocks: at most so many, and none more once they have so many bytes.
+   * The next blocks, up to `most`; none is added once they have `bytes` bytes.
    *
    * @param beginning whether the beginning of a line at the file's end is taken for the line
    */

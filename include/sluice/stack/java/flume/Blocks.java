@@ -3,7 +3,7 @@ package sluice.flume;
 /**
  * The measures of what is sent: blocks of lines, none across a stretch of its file.
  *
- * <p>A stretch is so many bytes of a file; a line belongs to the one where its first byte lies. A block is consecutive
+ * <p>A stretch is a fixed length of a file; a line belongs to the one with its first byte. A block is consecutive
  * complete lines of one stretch, joined by newlines. Stretches decide the partitions in Kafka ({@link
  * StretchPartitioner}), so copies of a line meet however they were cut into blocks.
  */

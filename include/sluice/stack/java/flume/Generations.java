@@ -27,9 +27,9 @@ import java.util.TreeMap;
  * <p>System properties: {@code sluice.folder}, the agent's folder; {@code sluice.home}, the instance's.
  */
 public final class Generations {
-  /** A position file may say what was read up to so many milliseconds before it was written. */
+  /** Milliseconds by which a position file may be behind the time at which it was written. */
   private static final long POSITIONS_LAG_MS = 5_000;
-  /** After a write that failed no other is tried for so long: each of many files asks for one. */
+  /** The pause after a write that failed: each of many files asks for one. */
   private static final long PAUSE_NS = 1_000_000_000;
 
   private static final Gson GSON = new GsonBuilder().disableHtmlEscaping().setPrettyPrinting().create();

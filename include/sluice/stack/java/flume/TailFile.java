@@ -52,7 +52,7 @@ import sluice.flume.Generations;
 public class TailFile {
   private static final Logger LOG = LoggerFactory.getLogger(TailFile.class);
   private static final int BATCH_BYTES = 8 << 20;
-  private static final int HEAD = 1 << 10; // so many first bytes tell one content from another
+  private static final int HEAD = 1 << 10; // the first bytes, by which one content is told from another
   private static final String GENERATION_HEADER = "generation";
   private static final Map<String, TailFile> NEWEST = new ConcurrentHashMap<>(); // by path
   private static Generations generations;
@@ -222,7 +222,7 @@ public class TailFile {
     return Arrays.equals(head, now);
   }
 
-  /** The first bytes, so many or as many as there are. */
+  /** The file's first bytes; fewer if it is shorter. */
   private byte[] head(int bytes) throws IOException {
     byte[] first = new byte[bytes];
     int read = Math.max(raf.getChannel().read(ByteBuffer.wrap(first), 0), 0);

@@ -2,7 +2,7 @@ package sluice.metastore;
 
 import org.apache.thrift.server.ServerContext;
 
-/** A connection's context, of which Hive keeps nothing. */
+/** A connection's context. Hive keeps nothing in it. */
 public final class Context implements ServerContext {
   @Override
   public <T> T unwrap(Class<T> kind) {

@@ -82,7 +82,7 @@ final class Connection implements Runnable {
     return said;
   }
 
-  /** What is now done must be done in so many seconds, or the connection is closed; 0: no limit. */
+  /** Set the time within which the present work must end, or the connection is closed; 0: no limit. */
   void within(int seconds) {
     deadline = seconds == 0 ? Long.MAX_VALUE : System.nanoTime() + seconds * 1_000_000_000L;
   }

@@ -18,7 +18,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * task, which can be ended at any point.
  */
 final class Folding extends Rule<LogicalPlan> {
-  /** What takes as long as its arguments are, and makes nothing larger than they are. */
+  /** Functions whose time and result grow no faster than their arguments. */
   static final Set<String> CHEAP =
       Names.classes(
           """

@@ -16,8 +16,8 @@ import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, In, LessThan, StringStartsWith
 
 from sluice.runtime.settings import Settings
-from sluice.sql import columns, source
-from sluice.sql.source import NAME, ResultsSource
+from sluice.sql import columns, data_source
+from sluice.sql.data_source import NAME, ResultsSource
 from sluice.stack.daemons.hive import configure_python, python_modules
 from sluice.tasks import store
 from sluice.tasks.spec import ActiveTask
@@ -40,7 +40,7 @@ def layers(monkeypatch: pytest.MonkeyPatch) -> Stored:
     found = SimpleNamespace(
         list=lambda: [SimpleNamespace(task_id=1, name="sample", version=2)], version=version
     )
-    monkeypatch.setattr(source, "_layers", lambda: made)
+    monkeypatch.setattr(data_source, "_layers", lambda: made)
     monkeypatch.setattr(store, "TaskStore", lambda _: found)
     return made
 
@@ -107,7 +107,7 @@ def test_contradictory_conditions_read_nothing(layers: Stored) -> None:
 
 SHOW = """
 import sys
-from sluice.sql.source import ResultsSource
+from sluice.sql.data_source import ResultsSource
 import pyspark_sluice
 print(pyspark_sluice.DefaultSource is ResultsSource, "sluice.results.reader" in sys.modules)
 """

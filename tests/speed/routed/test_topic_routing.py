@@ -28,7 +28,7 @@ from sluice.speed.routed.batches import TaskBatch, by_task
 from sluice.speed.routed.learning import learnt
 from sluice.speed.routed.report import GroupingReport
 from sluice.speed.routed.routes import Routes
-from sluice.speed.routed.topic import TopicRouting
+from sluice.speed.routed.topic_routing import TopicRouting
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
 from tests.engine.samples import BYTES, active, line, spec

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from sluice.tasks import TimeSpec, TopicSpec, check_task, explain, parse_documents
-from sluice.tasks.topic import COMBINED_FIELDS, json_path
+from sluice.tasks.topic_spec import COMBINED_FIELDS, json_path
 from tests.engine.samples import spec
 
 AT = {"extract": {"field": "at"}, "format": "iso8601"}

@@ -12,14 +12,15 @@ A topic that nobody described is `TopicSpec(name=...)`: Apache's combined (or co
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from enum import StrEnum
+from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from sluice.tasks.extract import MAX_FIELD, MAX_INDEX, Extract
 from sluice.tasks.grouping import GroupingSpec
-from sluice.tasks.model import Model, TopicName
 from sluice.tasks.period import UTC
+from sluice.tasks.spec_base import Model, TopicName
 from sluice.tasks.zones import check_zone
 
 #: The named fields of Apache's combined log; the common log has no referer and agent.
@@ -101,6 +102,14 @@ class TimeSpec(Model):
         return self.zone or UTC
 
 
+class TopicFormat(StrEnum):
+    """How the fields of a line are found."""
+
+    COMBINED = "combined"
+    DELIMITED = "delimited"
+    JSON = "json"
+
+
 class TopicSpec(Model):
     """The format of a topic's lines: which fields have names, and how the time is read.
 
@@ -110,7 +119,7 @@ class TopicSpec(Model):
     """
 
     name: TopicName = "logs"
-    format: Literal["combined", "delimited", "json"] = "combined"
+    format: Annotated[TopicFormat, Field(strict=False)] = TopicFormat.COMBINED
     delimiter: Annotated[str, StringConstraints(min_length=1, max_length=16)] | None = None
     columns: Annotated[tuple[_Column, ...], Field(strict=False, max_length=MAX_INDEX + 1)] = ()
     time: TimeSpec | None = None
@@ -119,7 +128,7 @@ class TopicSpec(Model):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if self.format == "delimited":
+        if self.format == TopicFormat.DELIMITED:
             if self.delimiter is None or not self.columns:
                 raise ValueError(
                     'a delimited topic needs its delimiter and the names of its columns: add delimiter: ";" '
@@ -135,7 +144,7 @@ class TopicSpec(Model):
                 raise ValueError(f"a column called {LINE!r}, as SQL calls the whole line: choose another")
             if self.columns.count(name) > 1:
                 raise ValueError(f"two columns are called {name!r}: give each its own name")
-        if self.time is None and self.format != "combined":
+        if self.time is None and self.format != TopicFormat.COMBINED:
             raise ValueError(
                 f"a {self.format} topic without time: say where a line's time stands, "
                 "e.g. time: {extract: {field: at}, format: iso8601}"
@@ -159,13 +168,13 @@ class TopicSpec(Model):
         field = extract.field
         if field is None:
             return None
-        if self.format == "json":
+        if self.format == TopicFormat.JSON:
             try:
                 json_path(field)
             except ValueError as error:
                 return str(error)
             return None
-        known = COMBINED_FIELDS if self.format == "combined" else self.columns
+        known = COMBINED_FIELDS if self.format == TopicFormat.COMBINED else self.columns
         if field in known:
             return None
         return f"topic {self.name} ({self.format}) has no field {field!r}: use one of {', '.join(known)}"

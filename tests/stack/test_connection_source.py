@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from sluice.runtime import namespace
-from sluice.stack.sources import look_from_here, source_of
+from sluice.stack.connection_source import look_from_here, source_of
 
 NOBODY = 65534
 
@@ -75,7 +75,7 @@ def test_it_looks_from_where_it_began(listening: socket.socket) -> None:
     script = """
 import os, socket, sys
 from sluice.runtime import namespace
-from sluice.stack.sources import look_from_here, source_of
+from sluice.stack.connection_source import look_from_here, source_of
 look_from_here()
 namespace.create()
 listening = socket.socket(fileno=int(sys.argv[1]))

@@ -1,8 +1,8 @@
-"""How far the speed layer has committed a topic, and how far it had some time ago."""
+"""How far the speed layer has committed a topic, now and some time ago, and when it did so last."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -40,3 +40,15 @@ def committed(connection: sa.Connection, topic: str, topic_id: str, since: datet
         {int(number): int(offset) for number, offset in now.items()},
         {int(number): int(offset) for number, offset in then.items()},
     )
+
+
+def newest_commits(engine: sa.Engine, topics: Iterable[str]) -> dict[str, datetime]:
+    """When the newest commit of each topic was made; topics without one are left out."""
+    found = {}
+    with engine.connect() as connection:
+        for topic in topics:
+            query = sa.select(commits.c.committed_at).where(commits.c.topic == topic)
+            at = connection.execute(query.order_by(commits.c.seq.desc()).limit(1)).scalar()
+            if at is not None:
+                found[topic] = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return found

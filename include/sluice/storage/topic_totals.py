@@ -21,7 +21,7 @@ STORED = {name: STORED_AS.get(name, name) for name in ("lines", "doubled", "coun
 
 
 @dataclass
-class Booked:
+class TopicTotals:
     """What the transactional tables say about a topic."""
 
     lines: int = 0  # that came, doubles included
@@ -42,22 +42,22 @@ class Booked:
     computed_lines: int = 0
     forgotten: int = 0  # files that retention deleted from the ledger
     ledger: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict)
-    untold: int = 0  # lines of event_lines of which an earlier release counted no outcomes
+    untold: int = 0  # of event_lines: lines that an earlier release counted, without their outcomes
     tallies: dict[tuple[int, int], Tally] = field(default_factory=dict)  # by task version; the topic: TOPIC
     names: dict[int, str] = field(default_factory=dict)  # of the tasks
 
 
-def read(connection: sa.Connection, topic: str, today: date) -> Booked:
-    """All that is booked for the topic now; a day is over once it is before `today` (UTC)."""
-    booked = Booked()
-    _book_commits(connection, topic, booked)
-    booked.projected = _scalar(
+def read(connection: sa.Connection, topic: str, today: date) -> TopicTotals:
+    """All that the tables say about the topic now; a day is over once it is before `today` (UTC)."""
+    totals = TopicTotals()
+    _add_commits(connection, topic, totals)
+    totals.projected = _scalar(
         connection, sa.select(schema.projections.c.seq).where(schema.projections.c.topic == topic)
     )
-    booked.dead_rows = _scalar(
+    totals.dead_rows = _scalar(
         connection, sa.select(sa.func.count()).where(schema.dead_letters.c.topic == topic)
     )
-    _book_pruned(connection, topic, booked)
+    _add_pruned(connection, topic, totals)
     files, losses = schema.archive_files.c, schema.archive_losses.c
     for row in connection.execute(
         sa.select(
@@ -69,28 +69,28 @@ def read(connection: sa.Connection, topic: str, today: date) -> Booked:
         .where(files.topic == topic)
         .group_by(files.partition)
     ):
-        booked.archived += int(row[1])
-        booked.archived_records += int(row[2])
-        booked.archived_to[row[0]] = int(row[3])
-    booked.expired = _scalar(
+        totals.archived += int(row[1])
+        totals.archived_records += int(row[2])
+        totals.archived_to[row[0]] = int(row[3])
+    totals.expired = _scalar(
         connection, sa.select(sa.func.sum(losses.next - losses.first)).where(losses.topic == topic)
     )
-    _book_days(connection, topic, booked, today)
-    booked.tallies, booked.untold = of_topic(connection, topic), unknown_lines(connection, topic)
+    _add_days(connection, topic, totals, today)
+    totals.tallies, totals.untold = of_topic(connection, topic), unknown_lines(connection, topic)
     tasks = schema.tasks.c
-    booked.names = {
+    totals.names = {
         row.id: row.name
         for row in connection.execute(sa.select(tasks.id, tasks.name).where(tasks.topic == topic))
     }
     for row in connection.execute(sa.select(schema.ledger).where(schema.ledger.c.topic == topic)):
-        booked.ledger[row.host, row.src_file] = (
+        totals.ledger[row.host, row.src_file] = (
             np.frombuffer(row.starts, "<i8").astype(np.int64),
             np.frombuffer(row.ends, "<i8").astype(np.int64),
         )
-    return booked
+    return totals
 
 
-def _book_commits(connection: sa.Connection, topic: str, booked: Booked) -> None:
+def _add_commits(connection: sa.Connection, topic: str, totals: TopicTotals) -> None:
     """What all commits counted, and where the newest ends.
 
     PostgreSQL computes the sums, because there is one commit a second.
@@ -102,23 +102,23 @@ def _book_commits(connection: sa.Connection, topic: str, booked: Booked) -> None
     )
     counts = connection.execute(sa.select(*sums).where(commits.topic == topic)).one()
     for name in STORED:
-        setattr(booked, name, int(counts._mapping[name]))
+        setattr(totals, name, int(counts._mapping[name]))
     newest = sa.select(commits.seq, commits.end).where(commits.topic == topic)
     for row in connection.execute(newest.order_by(commits.seq.desc()).limit(1)):
-        booked.last_seq = row.seq
-        booked.committed = {int(partition): int(offset) for partition, offset in row.end.items()}
+        totals.last_seq = row.seq
+        totals.committed = {int(partition): int(offset) for partition, offset in row.end.items()}
 
 
-def _book_pruned(connection: sa.Connection, topic: str, booked: Booked) -> None:
+def _add_pruned(connection: sa.Connection, topic: str, totals: TopicTotals) -> None:
     """Add the counts of the rows that retention deleted."""
     for row in connection.execute(sa.select(schema.pruned).where(schema.pruned.c.topic == topic)):
         for name, stored in STORED.items():
-            setattr(booked, name, getattr(booked, name) + row._mapping[stored])
-        booked.dead_rows += row.dead_letters
-        booked.forgotten = row.files
+            setattr(totals, name, getattr(totals, name) + row._mapping[stored])
+        totals.dead_rows += row.dead_letters
+        totals.forgotten = row.files
 
 
-def _book_days(connection: sa.Connection, topic: str, booked: Booked, today: date) -> None:
+def _add_days(connection: sa.Connection, topic: str, totals: TopicTotals, today: date) -> None:
     """The lines by event day, and the days that are not computed up to their last line.
 
     No nightly run computes a day before it is over. So the lines of such a day are not in flight: a line may
@@ -128,7 +128,7 @@ def _book_days(connection: sa.Connection, topic: str, booked: Booked, today: dat
     computed: dict[Any, Any] = {}
     for done in connection.execute(sa.select(days.day, days.cut, days.lines).where(days.topic == topic)):
         computed[done.day] = done.cut
-        booked.computed_lines += done.lines
+        totals.computed_lines += done.lines
     event = schema.event_days.c
     rows = connection.execute(
         sa.select(event.day, event.partition, event.lines, event.last_offset)
@@ -138,11 +138,11 @@ def _book_days(connection: sa.Connection, topic: str, booked: Booked, today: dat
     for day, group in itertools.groupby(rows, key=lambda row: row.day):
         cut, found = computed.get(day), list(group)
         lines = sum(row.lines for row in found)
-        booked.event_lines += lines
+        totals.event_lines += lines
         if cut is None and not is_over(day, today):
-            booked.days_to_come[day.isoformat()] = lines
+            totals.days_to_come[day.isoformat()] = lines
         elif cut is None or any(row.last_offset >= int(cut.get(str(row.partition), 0)) for row in found):
-            booked.stale_days.append(day.isoformat())
+            totals.stale_days.append(day.isoformat())
 
 
 def _scalar(connection: sa.Connection, statement: sa.Select[Any]) -> int:

@@ -1,4 +1,4 @@
-"""The watch's look at what no job shows by itself, as a file: ``run/watch.progress.json``.
+"""What the watch finds out that no job shows by itself, as a file: ``run/watch.progress.json``.
 
 `/sluice/metrics` reads the file instead of asking the daemons, so that a daemon that hangs cannot hold up a
 scrape. A part that cannot be read is None, and the others are still shown.
@@ -15,8 +15,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.collection import deploy, lifecycle, metrics
 from sluice.monitoring import books
-from sluice.monitoring.lag.look import by_topic
-from sluice.monitoring.lag.model import Behind, Consumer, PartitionLag
+from sluice.monitoring.lag.consumer_lag import Behind, ConsumingJob, PartitionLag
+from sluice.monitoring.lag.measurement import by_topic
 from sluice.runtime.settings import Settings
 from sluice.stack import progress
 from sluice.stack.progress import WATCH, AgentAnswer, HopLag, WatchProgress, progress_file
@@ -24,13 +24,13 @@ from sluice.storage.postgres import engine
 
 PARTS = ("daemons", "agents", "lag", "books")
 #: What metrics call the consumers.
-HOPS: dict[Consumer, str] = {"speed_layer": "speed", "archiver": "archive"}
+HOPS: dict[ConsumingJob, str] = {ConsumingJob.SPEED_LAYER: "speed", ConsumingJob.ARCHIVER: "archive"}
 #: What reading a part may raise; anything else is a defect, which the watch logs.
 _AWAY = (KafkaError, SQLAlchemyError, OSError, ValueError)
 
 
-def take(settings: Settings, problems: Mapping[str, str], say: Callable[[str], None]) -> WatchProgress:
-    """Look once. problems: of the daemons that are asked, empty for a healthy one."""
+def collect(settings: Settings, problems: Mapping[str, str], say: Callable[[str], None]) -> WatchProgress:
+    """Ask agents, consumers and books once. problems: of the daemons asked, empty for a healthy one."""
     at, found = datetime.now(UTC), dict[str, Any]()
     for part, read in (("agents", agents), ("lag", lag), ("books", _books)):
         try:
@@ -40,11 +40,11 @@ def take(settings: Settings, problems: Mapping[str, str], say: Callable[[str], N
     return WatchProgress(updated_at=at, daemons=dict(problems), **found)
 
 
-def write(settings: Settings, look: WatchProgress) -> None:
+def write(settings: Settings, found: WatchProgress) -> None:
     """Replace the file."""
     path = progress_file(settings, WATCH)
     path.parent.mkdir(parents=True, exist_ok=True)
-    progress.write(path, look)
+    progress.write(path, found)
 
 
 def agents(settings: Settings) -> dict[str, AgentAnswer]:
@@ -77,7 +77,7 @@ def lag(settings: Settings) -> dict[str, dict[str, HopLag]]:
     }
 
 
-def _behind(partitions: Iterable[PartitionLag], consumer: Consumer) -> HopLag:
+def _behind(partitions: Iterable[PartitionLag], consumer: ConsumingJob) -> HopLag:
     parts = [each.behind for each in partitions if each.consumer == consumer]
     whole = Behind.of(parts)
     unread = sum(part.records > 0 and part.seconds is None for part in parts)

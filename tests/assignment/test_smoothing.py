@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.assignment.base import AssignedPartition, PartitionLoad
-from sluice.assignment.observed import SETTLED_SECONDS, ObservedGroup, Smoothed
+from sluice.assignment.smoothing import SETTLED_SECONDS, ObservedGroup, Smoothed
 from tests.examples import examples
 
 AT = AssignedPartition("t", 0)

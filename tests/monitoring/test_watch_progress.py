@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from kafka.errors import KafkaConnectionError
 
-from sluice.monitoring import books, look, observer
+from sluice.monitoring import books, observer, watch_progress
 from sluice.monitoring.observer import Observer
 from sluice.stack.progress import AgentAnswer, WatchProgress
 from sluice.storage import reconciled, samples, schema
@@ -109,11 +109,11 @@ def test_a_part_that_is_away_does_not_hide_the_others(
     def away(_: Any) -> Any:
         raise KafkaConnectionError("no broker\nand a second line")
 
-    monkeypatch.setattr(look, "lag", away)
-    monkeypatch.setattr(look, "agents", lambda _: {"web1": AgentAnswer(answers=False)})
-    monkeypatch.setattr(look, "_books", lambda _: {})
+    monkeypatch.setattr(watch_progress, "lag", away)
+    monkeypatch.setattr(watch_progress, "agents", lambda _: {"web1": AgentAnswer(answers=False)})
+    monkeypatch.setattr(watch_progress, "_books", lambda _: {})
     said: list[str] = []
-    found = look.take(settings_of(tmp_path), {"kafka": "down"}, said.append)
+    found = watch_progress.collect(settings_of(tmp_path), {"kafka": "down"}, said.append)
     assert found.lag is None
     assert (found.agents, found.daemons) == ({"web1": AgentAnswer(answers=False)}, {"kafka": "down"})
     assert [text.count("\n") for text in said] == [0]
@@ -123,10 +123,10 @@ def test_a_part_that_is_away_does_not_hide_the_others(
 def observing(tmp_path: Path, database: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> Observer:
     settings = running(tmp_path)
 
-    def take(_: Any, problems: dict[str, str], say: Any) -> WatchProgress:
+    def collect(_: Any, problems: dict[str, str], say: Any) -> WatchProgress:
         return WatchProgress(updated_at=NOW, daemons=problems, agents={}, lag={}, books={})
 
-    monkeypatch.setattr(look, "take", take)
+    monkeypatch.setattr(watch_progress, "collect", collect)
     monkeypatch.setattr(observer, "engine", lambda _: database)
     return Observer(settings, lambda text: None)
 
@@ -157,7 +157,7 @@ def test_a_look_that_hangs_holds_the_watch_up_not_even_once(
         going_on.wait(30)
         raise OSError("the broker is gone")
 
-    monkeypatch.setattr(look, "take", hanging)
+    monkeypatch.setattr(watch_progress, "collect", hanging)
     for number in range(3):
         observing({"kafka": str(number)})
     going_on.set()

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 
-Consumer = Literal["archiver", "speed_layer"]
+
+class ConsumingJob(StrEnum):
+    """A job that reads the topics."""
+
+    ARCHIVER = "archiver"
+    SPEED_LAYER = "speed_layer"
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class PartitionLag:
     """One partition, for one consumer. member: its owner; None if nobody has it."""
 
     topic: str
-    consumer: Consumer
+    consumer: ConsumingJob
     partition: int
     member: str | None
     position: int
@@ -107,12 +113,12 @@ class LagReport:
             {name: said for name, said in self.problems.items() if name == topic},
         )
 
-    def by_topic(self) -> list[tuple[str, Consumer, Behind]]:
+    def by_topic(self) -> list[tuple[str, ConsumingJob, Behind]]:
         """Each topic and consumer."""
         sums = _summed(self.partitions, lambda each: (each.topic, each.consumer))
         return [(topic, consumer, behind) for (topic, consumer), behind, _ in sums]
 
-    def by_member(self) -> list[tuple[str, Consumer, str, list[int], Behind]]:
+    def by_member(self) -> list[tuple[str, ConsumingJob, str, list[int], Behind]]:
         """Each topic, consumer and member with its partitions."""
         owned = [each for each in self.partitions if each.member is not None]
         sums = _summed(owned, lambda each: (each.topic, each.consumer, each.member))

@@ -1,4 +1,4 @@
-"""One look at where the platform's consumers are.
+"""Measures where the platform's consumers are.
 
 The archiver is a consumer group of Kafka, and its position is that of the archive's index. The speed layer is
 no group: its position is that of its commits. Both rates are those of the last minute: of Kafka's log by the
@@ -15,21 +15,20 @@ from datetime import UTC, datetime, timedelta
 from kafka.errors import KafkaError
 
 from sluice.archive import index
+from sluice.monitoring.lag.consumer_lag import Behind, ConsumingJob, LagReport, PartitionLag, ShownRebalance
 from sluice.monitoring.lag.cost import costs
-from sluice.monitoring.lag.model import Behind, Consumer, LagReport, PartitionLag, ShownRebalance
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.stack.progress import ArchiverProgress, CountingState, SpeedLayerProgress
 from sluice.storage import rebalances
-from sluice.storage.pace import committed
+from sluice.storage.commit_progress import committed
 from sluice.storage.postgres import engine
 from sluice.tasks.topics import TopicStore
-from sluice.transmission import waiting
-from sluice.transmission.lag import archive_group
+from sluice.transmission.lag import archive_group, waiting_since
 from sluice.transmission.topics import Span, TopicMissing, Topics
 
 #: When the oldest waiting record of each topic and partition came (ms), by consumer.
-Came = Mapping[Consumer, Mapping[tuple[str, int], int]]
+Came = Mapping[ConsumingJob, Mapping[tuple[str, int], int]]
 
 MINUTE = 60.0
 #: Rebalances that are shown of all topics, and rows that are read of one to compute their cost.
@@ -40,7 +39,7 @@ SHOWN, READ = 20, 1_000
 class TopicConsumer:
     """One consumer of a topic. positions, paces (records a second), owners: by partition."""
 
-    consumer: Consumer
+    consumer: ConsumingJob
     positions: Mapping[int, int]
     paces: Mapping[int, float | None]
     owners: Mapping[int, str]
@@ -55,10 +54,10 @@ class TopicLog:
     hops: Sequence[TopicConsumer]
 
 
-def look(settings: Settings, topic: str | None = None) -> LagReport:
+def lag_report(settings: Settings, topic: str | None = None) -> LagReport:
     """Where the consumers are now, of one topic or of all. Raises what PostgreSQL raises."""
     with Topics(settings) as topics:
-        return _Look(settings, topics).report(topic)
+        return _LagReader(settings, topics).report(topic)
 
 
 def by_topic(settings: Settings) -> dict[str, list[PartitionLag]]:
@@ -67,11 +66,11 @@ def by_topic(settings: Settings) -> dict[str, list[PartitionLag]]:
     Raises KafkaError, and what PostgreSQL raises.
     """
     with Topics(settings) as topics:
-        return _Look(settings, topics).by_topic()
+        return _LagReader(settings, topics).by_topic()
 
 
-class _Look:
-    """What one look needs."""
+class _LagReader:
+    """Reads positions, rates and waiting times, all as of one moment."""
 
     def __init__(self, settings: Settings, topics: Topics) -> None:
         self._settings, self._topics = settings, topics
@@ -119,11 +118,11 @@ class _Look:
 
     def _came(self, logs: Iterable[TopicLog]) -> Came:
         """Each consumer reads its oldest waiting records of all topics together."""
-        begins: dict[Consumer, dict[tuple[str, int], int]] = {}
+        begins: dict[ConsumingJob, dict[tuple[str, int], int]] = {}
         for log in logs:
             for hop in log.hops:
                 begins.setdefault(hop.consumer, {}).update(waiting_from(log, hop))
-        return {consumer: waiting.since(self._settings, places) for consumer, places in begins.items()}
+        return {consumer: waiting_since(self._settings, places) for consumer, places in begins.items()}
 
     def _partitions(self, log: TopicLog, came: Came) -> list[PartitionLag]:
         found = []
@@ -137,7 +136,9 @@ class _Look:
     def _archiver(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> TopicConsumer:
         paces = archiving(self._archivers_say, topic)
         positions = index.positions_of(self._settings, topic, topic_id, spans)
-        return TopicConsumer("archiver", positions, paces, self._topics.owners(archive_group(topic)))
+        return TopicConsumer(
+            ConsumingJob.ARCHIVER, positions, paces, self._topics.owners(archive_group(topic))
+        )
 
     def _speed_layer(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> TopicConsumer:
         since = self._at - timedelta(seconds=MINUTE)
@@ -147,11 +148,13 @@ class _Look:
             number: max(0, found.now.get(number, 0) - found.then.get(number, 0)) / MINUTE for number in spans
         }
         driver = counts(self._speed_layer_says, topic, self._at)
-        return TopicConsumer("speed_layer", found.now, paces, dict.fromkeys(spans, driver) if driver else {})
+        return TopicConsumer(
+            ConsumingJob.SPEED_LAYER, found.now, paces, dict.fromkeys(spans, driver) if driver else {}
+        )
 
 
 def waiting_from(log: TopicLog, hop: TopicConsumer) -> dict[tuple[str, int], int]:
-    """Where the consumer goes on, by topic and partition, of those with records that wait."""
+    """The consumer's next offset in each partition where records wait, by topic and partition."""
     begins = {number: max(span.start, hop.positions.get(number, 0)) for number, span in log.spans.items()}
     return {(log.topic, at): begin for at, begin in begins.items() if begin < log.spans[at].end}
 

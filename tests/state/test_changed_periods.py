@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.state import periods as module
-from sluice.state.periods import KnownPeriods
+from sluice.state import changed_periods as module
+from sluice.state.changed_periods import KnownPeriods
 from sluice.storage.epochs import StatePeriod
 from tests.examples import examples
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.runtime.settings import Settings
-from sluice.speed import moves
-from sluice.speed.moves import evened
+from sluice.speed import topic_moves
+from sluice.speed.topic_moves import evened
 
 DRIVERS = ("speed_layer", "speed_layer-2", "speed_layer-3")
 
@@ -70,13 +70,13 @@ def busiest(placed: dict[str, str], loads: dict[str, float]) -> float:
 
 def test_with_one_driver_no_topic_moves(tmp_path: Path) -> None:
     one = Settings(instance="test", home=tmp_path)
-    with pytest.raises(moves.OneDriver, match=r"set speed\.drivers"):
-        moves.spread(one)
-    with pytest.raises(moves.OneDriver):
-        moves.move(one, "logs", "speed_layer", "ann")
+    with pytest.raises(topic_moves.OneDriver, match=r"set speed\.drivers"):
+        topic_moves.spread(one)
+    with pytest.raises(topic_moves.OneDriver):
+        topic_moves.move(one, "logs", "speed_layer", "ann")
 
 
 def test_a_driver_that_does_not_exist_is_answered_with_those_that_do(tmp_path: Path) -> None:
     two = Settings(instance="test", home=tmp_path, speed={"drivers": 2})
-    with pytest.raises(moves.UnknownDriver, match="the drivers are speed_layer, speed_layer-2"):
-        moves.move(two, "logs", "speed_layer-3", "ann")
+    with pytest.raises(topic_moves.UnknownDriver, match="the drivers are speed_layer, speed_layer-2"):
+        topic_moves.move(two, "logs", "speed_layer-3", "ann")
