@@ -24,8 +24,7 @@ from sluice.quality.hops import Hops
 from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.speed.progress import SpeedProgress
 from sluice.stack import network
-from sluice.stack.airflow_api import DagRun
-from sluice.stack.airflow_session import AirflowError
+from sluice.stack.airflow_answers import AirflowError, DagRun
 from sluice.stack.jobs import SPEED_LAYER
 from sluice.stack.progress import CountingState, progress_file
 from sluice.storage import postgres, schema

@@ -124,7 +124,7 @@ def test_a_day_that_differs_shows_the_series_and_earlier_comparisons(
 def test_a_day_is_computed_again_by_those_who_may(
     client: TestClient, login: Login, days: None, database: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sluice_airflow.console import quality
+    from sluice.stack import airflow_api
 
     triggered: list[Any] = []
 
@@ -140,7 +140,7 @@ def test_a_day_is_computed_again_by_those_who_may(
             triggered.append((self.for_user, dag, conf))
             return "run"
 
-    monkeypatch.setattr(quality, "Airflow", Airflow)
+    monkeypatch.setattr(airflow_api, "Airflow", Airflow)
     client.headers.update({"origin": "http://127.0.0.1:21080"})
     asked = {"topic": "logs", "day": "2015-05-18"}
     login.as_("viewer")
