@@ -43,10 +43,10 @@ from sluice.storage.postgres import engine
 from sluice.units import moves
 from tests.collection import steps
 from tests.collection.steps import Kill, Side, struck
-from tests.e2e.running import DAYS, E2E, PIECE, Platform, access_lines, traffic
+from tests.e2e.running import DAYS, PIECE, TIMEOUT_SECONDS, Platform, access_lines, traffic
 from tests.waiting import until
 
-pytestmark = [*E2E, pytest.mark.long]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 DAY = DAYS[2]
 DEPLOYED_SECONDS = 300.0
