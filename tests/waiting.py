@@ -14,7 +14,7 @@ POLL_SECONDS = 0.1
 
 
 def until(
-    true: Callable[[], T],
+    true: Callable[[], T | None],
     seconds: float = SECONDS,
     what: str | Callable[[], object] = "",
     poll: float = POLL_SECONDS,
