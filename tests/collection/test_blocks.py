@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sluice.collection import position
 from tests.collection.follower import LIMIT, NAME, STRETCH, Block, Follower
+from tests.examples import examples
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -58,7 +59,7 @@ def sent_lines(blocks: Iterable[Block]) -> dict[int, bytes]:
     return found
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(examples(12), suppress_health_check=list(HealthCheck))  # an example is a process that runs
 @given(steps=_steps, back=st.integers(0, 3 * STRETCH))
 def test_blocks_are_exactly_the_lines_of_the_file(
     tmp_path_factory: pytest.TempPathFactory, classes: str, steps: list[tuple[list[Piece], str]], back: int
