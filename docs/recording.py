@@ -124,7 +124,7 @@ def lines_of_today(settings: Settings) -> Iterator[None]:
 
 def newcomer(film: Film, frame: Frame) -> str:
     """From the first page to a live chart; returns the name of the statistic."""
-    from tests.browser.test_pages import until
+    from tests.browser.visits import until
 
     frame.locator(".figure").first.wait_for()
     film.click(frame.get_by_role("link", name="Statistics"))
@@ -163,7 +163,7 @@ def compared_days(settings: Settings) -> tuple[date, date]:
 def pictures(page: Page, days: tuple[date, date]) -> None:
     """Pictures of pages without Airflow's frame, some in the dark theme. days: what they show."""
     from tests.browser.people import CONSOLE
-    from tests.browser.test_pages import settled
+    from tests.browser.visits import settled
 
     chart = f"charts?task=hits_by_status&since={days[0]}&until={days[1]}&split=status&shape=stack"
     for name, path, theme, size in (

@@ -13,7 +13,7 @@ from sluice.runtime.settings import Settings
 from tests.bench.served import FIRST
 from tests.bench.serving import CURVE_DAYS, MINUTE_MS, POINTS, SERIES
 from tests.browser.people import CONSOLE, logged_in
-from tests.browser.test_pages import settled, until
+from tests.browser.visits import settled, until
 from tests.engine.samples import line
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser.site import HOURS
 from tests.browser.test_dashboards import LONGEST_REST_MS
-from tests.browser.test_pages import expensive, rested, seen_again, settled, unseen, until, visit
+from tests.browser.visits import expensive, rested, seen_again, settled, unseen, until, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -9,7 +9,7 @@ import pytest
 
 from sluice.storage.dashboards import MOST_CHARTS, Dashboard, Dashboards, PinnedChart
 from tests.browser.filled import HOSTILE
-from tests.browser.test_pages import expensive, rested, settled, until, visit
+from tests.browser.visits import expensive, rested, settled, until, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from tests.browser import pictures
-from tests.browser.test_pages import PAGES, until, visit
+from tests.browser.visits import PAGES, until, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

@@ -19,7 +19,7 @@ from sluice.storage.postgres import engine
 from sluice.tasks.store import TaskStore
 from sluice.transmission.sample import sample
 from tests.browser.people import CONSOLE, PATIENCE_MS, admin, console, log_in, tab_to
-from tests.browser.test_pages import until as until_page
+from tests.browser.visits import until as until_page
 from tests.e2e.conftest import DEPLOYED_SECONDS, JOBS
 from tests.e2e.running import Platform, access_line
 from tests.waiting import until

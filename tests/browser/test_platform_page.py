@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.test_pages import until, violations, visit
+from tests.browser.visits import until, violations, visit
 from tests.monitoring.flow.made import healthy, nothing, seen
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from sluice.storage.dashboards import Dashboards
 from sluice.storage.days import Days, published_now
 from sluice.tasks import parse_tasks
 from sluice.tasks.store import TaskStore
-from tests.cli.test_grouping import ROUTED
+from tests.cli.routed import ROUTED
 from tests.tasks.database import sqlite
 
 TODAY = date(2026, 11, 27)

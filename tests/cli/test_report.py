@@ -8,7 +8,7 @@ from sluice.grouping.auto import Auto
 from sluice.quality.hops import Hops
 from sluice.results.agreement import how
 from sluice.speed.routed.report import GroupingReport
-from tests.cli.test_grouping import ROUTED, document
+from tests.cli.routed import ROUTED, document
 
 HOPS = Hops(
     topic="logs", lines_read=10, kafka=12, doubled=2, online=9, archived=12, hive_raw=12, hive_unique=9,

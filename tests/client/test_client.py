@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-import tests.plugins.conftest  # noqa: F401 (lets Airflow be imported)
 from sluice.client import (
     Broken,
     Busy,
@@ -36,15 +35,13 @@ from sluice.results.reader import read
 from sluice.runtime.settings import ROOT
 from sluice.tasks import parse_documents
 from sluice.tasks.store import TaskStore
+from tests.plugins.application import Login
 from tests.plugins.served import served
-from tests.plugins.test_api import Login, app, client, database, login
 from tests.plugins.test_events import Watched
 from tests.plugins.test_results import GIVEN
 from tests.plugins.test_told import look
+from tests.results.questions import DAY_NUMBER, FIRST, SKETCHED, query, stored, task
 from tests.results.stored import DAY, Stored
-from tests.results.test_reader import DAY_NUMBER, FIRST, SKETCHED, query, stored, task
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
 PASSWORD = "right"
 

@@ -10,7 +10,7 @@ import pytest
 
 from sluice.stack import supervisord
 from tests.e2e.running import TIMEOUT_SECONDS, Platform
-from tests.plugins.test_api_live import logged_in
+from tests.plugins.live import logged_in
 from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]

@@ -14,12 +14,10 @@ from fastapi.testclient import TestClient
 
 from sluice.results.periods import ALWAYS
 from sluice.tasks.store import TaskStore
-from tests.plugins.test_api import API, Login, app, client, database, login
+from tests.plugins.application import API, Login
 from tests.plugins.test_console import HOSTILE
+from tests.results.questions import DAY_NUMBER, FIRST, SKETCHED, stored, task
 from tests.results.stored import Stored
-from tests.results.test_reader import DAY_NUMBER, FIRST, SKETCHED, stored, task
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
 HOUR = 3_600_000
 #: Three days, an entry an hour: hour, client, path, bytes.

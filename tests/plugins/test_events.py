@@ -24,12 +24,10 @@ from sluice.storage.news import NewsSnapshot
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
 from tests.loops import run
+from tests.plugins.application import API, Login
 from tests.plugins.served import served
-from tests.plugins.test_api import API, Login, app, client, database, login
 from tests.plugins.test_told import look
 from tests.waiting import SECONDS, until
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
 
 class Watched:

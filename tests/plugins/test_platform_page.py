@@ -15,9 +15,7 @@ from sluice.monitoring.flow.platform import Platform
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.runtime.settings import get_settings
 from tests.monitoring.flow.made import healthy, hurting, nothing, seen
-from tests.plugins.test_api import Login, app, client, database, login
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
+from tests.plugins.application import Login
 
 PAGE = "/console/platform"
 HOSTILE = "<script>alert(1)</script>\"'&"

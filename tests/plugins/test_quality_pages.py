@@ -16,9 +16,7 @@ from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore
 from sluice_airflow.console import dead
 from tests.engine.samples import spec
-from tests.plugins.test_api import Login, app, client, database, login
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
+from tests.plugins.application import Login
 
 HOSTILE = "<script>alert(1)</script>\"'&\0"
 AT = datetime(2015, 5, 19, 1, tzinfo=UTC)

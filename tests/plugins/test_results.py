@@ -23,13 +23,11 @@ from hypothesis import strategies as st
 from sluice.results.reader import read
 from sluice.results.shape import TooManyRows
 from sluice.storage.hbase import HBaseUnavailable
+from tests.plugins.application import API, Login
 from tests.plugins.served import served
-from tests.plugins.test_api import API, Login, app, client, database, login
+from tests.results.questions import DAY_NUMBER, FIRST, SKETCHED, a_million, query, stored, task
 from tests.results.stored import DAY, Stored
-from tests.results.test_reader import DAY_NUMBER, FIRST, SKETCHED, a_million, query, stored, task
 from tests.waiting import SECONDS
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
 ADDRESS = f"{API}/tasks/sample/results"
 ARROW = "application/vnd.apache.arrow.stream"

@@ -20,9 +20,7 @@ from sluice.storage.backfills import Backfills
 from sluice.storage.days import Days, published_now
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import line, spec
-from tests.plugins.test_api import Login, app, client, database, login
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
+from tests.plugins.application import Login
 
 PAGES = "/console/statistics"
 OWN = {"origin": "http://127.0.0.1:21080"}

@@ -14,8 +14,8 @@ from sluice.results.chart import Chart, chart
 from sluice.results.query import Top
 from sluice.results.reader import read
 from sluice.results.rows import STATES
+from tests.results.questions import DAYS, FIRST, LINES, Given, query, stored, task
 from tests.results.stored import DAY, Stored
-from tests.results.test_reader import DAYS, FIRST, LINES, Given, query, stored, task
 
 HOUR = 3_600_000
 METRICS = ["count", "sum", "p50"]
