@@ -57,6 +57,7 @@ def test_a_folder_has_the_marks_that_all_its_files_have(tmp_path: Path) -> None:
     assert whole(tmp_path / "empty") == set()
 
 
+@pytest.mark.slow
 def test_a_file_whose_tests_are_all_left_out_is_not_imported(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("from tests.conftest import pytest_ignore_collect")
     raising = "raise AssertionError('it is imported')\n"

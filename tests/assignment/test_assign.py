@@ -154,6 +154,7 @@ def test_a_claim_of_an_older_generation_gives_way() -> None:
     assert assign(Group(members, {"t": 1})) == {"a": [], "b": [AssignedPartition("t", 0)]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topics", [1, 10, 50])
 @pytest.mark.parametrize("known", [False, True], ids=["by number", "by load"])
 def test_fifty_members_and_a_thousand_partitions_take_under_50_ms(topics: int, known: bool) -> None:

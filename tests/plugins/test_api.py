@@ -353,6 +353,7 @@ def test_airflow_finds_the_plugin_and_loads_no_api_with_it() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=root, check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_trials_are_not_asked_for_too_often(
     client: TestClient, login: Login, monkeypatch: pytest.MonkeyPatch
 ) -> None:

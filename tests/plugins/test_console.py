@@ -49,6 +49,7 @@ def layers(client: TestClient) -> Stored:
     return own
 
 
+@pytest.mark.slow
 def test_every_address_asks_for_a_login_and_for_the_right_to_read(
     app: FastAPI, client: TestClient, login: Login
 ) -> None:

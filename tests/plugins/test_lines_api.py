@@ -123,6 +123,7 @@ def test_a_search_that_takes_too_long_is_given_up(client: TestClient, search: Se
     assert (response.status_code, "7 of 100 files" in response.json()["detail"]) == (503, True)
 
 
+@pytest.mark.slow
 def test_no_more_searches_than_some_run_or_wait(client: TestClient, search: Search) -> None:
     from sluice_airflow.api.lines import AT_ONCE, WAITING
 

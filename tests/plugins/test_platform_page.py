@@ -167,6 +167,7 @@ def test_a_run_leads_to_airflow_whatever_its_name_holds() -> None:
     assert address(FlowRun("a", "")) == "/dags/a"
 
 
+@pytest.mark.slow
 def test_the_newest_run_and_the_newest_success_of_a_dag(monkeypatch: pytest.MonkeyPatch) -> None:
     """On tables of Airflow's own models, in memory."""
     from airflow.models.dag import DagModel

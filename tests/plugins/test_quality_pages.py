@@ -119,6 +119,7 @@ def test_a_day_that_differs_shows_the_series_and_earlier_comparisons(
     assert missing.status_code == 404
 
 
+@pytest.mark.slow
 def test_a_day_is_computed_again_by_those_who_may(
     client: TestClient, login: Login, days: None, database: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,8 @@ from sluice.tasks.store import TaskStore
 from tests.engine.samples import line, spec
 from tests.plugins.application import Login
 
+pytestmark = pytest.mark.slow
+
 PAGES = "/console/statistics"
 OWN = {"origin": "http://127.0.0.1:21080"}
 HOSTILE = "<script>alert(1)</script>\"'&"

@@ -53,9 +53,10 @@ def test_job_is_started_adopted_by_the_next_try_and_restarted_after_a_kill(modul
     first = running()
     trigger = execute(module, try_number=2)
     assert running() == first
+    log = home / "logs" / "sleeper.log"
 
     async def script(task: asyncio.Task) -> None:
-        await asyncio.sleep(0.2)
+        await asyncio.to_thread(until, lambda: "master local[2]" in log.read_text())
         assert running() == first
         os.kill(first, signal.SIGKILL)
         await asyncio.to_thread(until, lambda: running() not in (0, first))
@@ -63,7 +64,6 @@ def test_job_is_started_adopted_by_the_next_try_and_restarted_after_a_kill(modul
 
     assert run(watched(trigger, script)) is None
     assert running() not in (0, first)  # and it outlives the trigger
-    log = home / "logs" / "sleeper.log"
     until(lambda: log.read_text().count("master local[2]") == 2)
 
 
@@ -164,6 +164,7 @@ def test_connections_that_cannot_be_read_do_not_end_the_watch(
     assert running() == before
 
 
+@pytest.mark.slow
 def test_crash_loop_fails_the_task_with_the_end_of_the_log(
     module: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

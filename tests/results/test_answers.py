@@ -16,6 +16,8 @@ from sluice.storage.finals import Sides
 from tests.results.questions import DAY_NUMBER, query, stored, task
 from tests.results.stored import COMMIT, DAY, Stored
 
+pytestmark = pytest.mark.slow
+
 LINES = [(hour, client, 0, 1) for hour in range(72) for client in range(5)]
 
 

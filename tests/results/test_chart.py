@@ -42,6 +42,7 @@ def cells(made: Chart, dimensions: list[str]) -> dict[tuple[Any, ...], list[floa
     return found
 
 
+@pytest.mark.slow
 @given(LINES, DAYS)
 def test_each_row_is_at_its_series_and_time_and_nothing_else_is_there(
     given_lines: list[Given], final: frozenset[int]

@@ -1,4 +1,4 @@
-"""The reader answers as counting the lines directly does, wherever each period is stored."""
+"""The reader answers as counting the lines directly does, wherever each period is stored (`pieces`)."""
 
 from __future__ import annotations
 
@@ -121,6 +121,7 @@ def test_each_period_says_which_side_it_is_from(
     assert rows == sorted(rows, key=lambda row: (row["period"], row["client"], row["path"]))
 
 
+@pytest.mark.slow
 @given(
     given=LINES,
     final=DAYS,
@@ -212,6 +213,7 @@ def test_filters_equal_plain_python(
     ]
 
 
+@pytest.mark.slow
 @given(
     given=LINES,
     final=DAYS,
@@ -269,6 +271,7 @@ def test_a_sorted_page_says_where_all_that_was_read_is_from() -> None:
     assert answer.periods.num_rows == 9
 
 
+@pytest.mark.slow
 def test_only_the_blocks_of_the_time_asked_for_are_read() -> None:
     given = [(hour, client, 0, 1) for hour in range(72) for client in range(5)]
     layers = stored(task(), given, frozenset(range(DAY_NUMBER, DAY_NUMBER + 3)))

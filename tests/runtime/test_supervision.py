@@ -119,6 +119,7 @@ def test_death_after_a_long_life_is_no_crash_loop(run: Path, monkeypatch: pytest
         assert list(supervisor.poll())[-1].startswith(f"RESTART {n} of job")
 
 
+@pytest.mark.slow
 def test_standing_still_is_a_reason_to_restart_only_while_lag_grows(run: Path) -> None:
     position, lag = [{"logs": {"0": 7}}], [5]
     supervisor = Supervisor(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from tests.engine.samples import active, spec
 from tests.examples import examples
 from tests.results.questions import DAYS, LINES, SKETCHED, Given, ask, query, stored, task, texts
 from tests.results.stored import Stored, series_of
+
+pytestmark = pytest.mark.slow
 
 NAMES = [name for name, _, _ in LONG]
 #: Arrow's types for Spark's.
