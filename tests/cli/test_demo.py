@@ -1,3 +1,5 @@
+"""The demo's phases: tasks, dashboard, nights, hosts and progress, without a stack."""
+
 import sys
 from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta
