@@ -21,7 +21,7 @@ from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.stack import network, supervisord
 from sluice.stack.environment import environment
 from tests.bring_up import instance_settings, take_down, variables
-from tests.marked import left_out
+from tests.marked import left_out, refused, whole
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +31,12 @@ load_team()
 TESTS = Path(__file__).parent
 #: The packages whose tests on the stack take the longest.
 LAYERS = ("speed", "batch", "state", "spark")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import a file, or the files of a folder, of which `-m` chooses no test."""
+    names = refused(config.getoption("markexpr"))
+    return True if names and names & whole(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

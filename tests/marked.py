@@ -1,18 +1,23 @@
 """The files that have tests with a mark, found without importing any.
 
 To import all tests takes a process as long as many of them run. So a part of `python -m tests` that needs few
-files imports only these. The part that imports all of them checks that none is left out (`tests.conftest`).
+files imports only these, and no run imports a file whose tests are all left out by its `-m`. The part that
+imports most files checks that no test is left out by mistake (`tests.conftest`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 #: Marks of the parts that are named by one.
 MARKS = ("stack", "e2e")
+_TERM = re.compile(r"(not )?(\w+)")
+_OF_ALL = re.compile(r"^pytestmark = .*$", re.MULTILINE)
 
 
 def having(mark: str, tests: Path) -> list[Path]:
@@ -30,3 +35,21 @@ def left_out(items: Iterable[pytest.Item], tests: Path) -> list[str]:
         known = {*having(mark, tests)} if marked else set()
         found += [item.nodeid for item in marked if not known & {item.path, *item.path.parents}]
     return found
+
+
+def refused(expression: str) -> frozenset[str]:
+    """The marks that the expression of `-m` forbids: those after `not`, if it only joins terms with `and`."""
+    terms = [_TERM.fullmatch(term.strip()) for term in expression.split(" and ")]
+    if not all(terms):
+        return frozenset()
+    return frozenset(term[2] for term in terms if term and term[1])
+
+
+@cache
+def whole(path: Path) -> frozenset[str]:
+    """The marks that all tests of the file have by its `pytestmark`, or all of the folder's files."""
+    if path.is_dir():
+        files = [*path.rglob("test_*.py")]
+        return frozenset.intersection(*map(whole, files)) if files else frozenset()
+    line = _OF_ALL.search(path.read_text()) if path.match("test_*.py") else None
+    return frozenset(re.findall(r"mark\.(\w+)", line[0])) if line else frozenset()

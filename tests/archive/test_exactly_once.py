@@ -1,4 +1,7 @@
-"""Each line of the topic is in the archive once, whatever happens to the archiver."""
+"""Each line of the topic is in the archive once, whatever happens to the archiver.
+
+The fence between two archivers is in `publisher` and `claim`.
+"""
 
 from __future__ import annotations
 

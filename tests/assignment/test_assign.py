@@ -28,7 +28,6 @@ def test_every_partition_has_exactly_one_owner_that_subscribes_to_it(group: Grou
 
 
 @given(group=groups(), seed=st.integers(0, 99))
-@examples(100)
 def test_the_order_in_which_a_group_is_described_changes_nothing(group: Group, seed: int) -> None:
     shuffled = random.Random(seed)  # noqa: S311 - no secret
     loads = dict(shuffled.sample(list(group.loads.items()), len(group.loads)))
@@ -64,7 +63,6 @@ def test_equal_members_without_loads_move_the_fewest_that_evenness_asks_for(grou
 
 
 @given(group=groups(alike=True), gone=st.integers(0, 5))
-@examples(100)
 def test_without_loads_a_member_that_leaves_moves_nothing_between_the_others(group: Group, gone: int) -> None:
     group = replace(group, loads={}, members=tuple(replace(m, speed=None) for m in group.members))
     before = assign(group)
@@ -156,6 +154,7 @@ def test_a_claim_of_an_older_generation_gives_way() -> None:
     assert assign(Group(members, {"t": 1})) == {"a": [], "b": [AssignedPartition("t", 0)]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topics", [1, 10, 50])
 @pytest.mark.parametrize("known", [False, True], ids=["by number", "by load"])
 def test_fifty_members_and_a_thousand_partitions_take_under_50_ms(topics: int, known: bool) -> None:

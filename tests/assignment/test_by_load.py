@@ -13,7 +13,6 @@ from sluice.assignment.base import AssignedPartition, Assignment, Group, Member,
 from sluice.assignment.evaluation import counts, moves
 from sluice.assignment.weights import MEAN, weigh
 from tests.assignment.groups import TOPICS, fewest_moves, groups, owning
-from tests.examples import examples
 
 #: Gains are compared as floating-point numbers.
 CLOSE = 1e-9
@@ -74,7 +73,6 @@ class Busy:
 
 
 @given(group=groups(measured=True), seed=st.integers(0, 99))
-@examples(100)
 def test_a_measured_group_is_handed_out_wholly_and_in_whatever_order_it_is_told(
     group: Group, seed: int
 ) -> None:
@@ -89,14 +87,12 @@ def test_a_measured_group_is_handed_out_wholly_and_in_whatever_order_it_is_told(
 
 
 @given(group=groups(measured=True) | owned())
-@examples(100)
 def test_a_measured_group_that_has_its_assignment_moves_nothing(group: Group) -> None:
     found = assign(group)
     assert assign(owning(group, found)) == found
 
 
 @given(group=owned())
-@examples(100)
 def test_nothing_moves_while_everybody_is_within_the_tolerance(group: Group) -> None:
     busy = Busy(group)
     # As wide a tolerance as makes this group one of which nobody needs anything.
@@ -105,7 +101,6 @@ def test_nothing_moves_while_everybody_is_within_the_tolerance(group: Group) -> 
 
 
 @given(group=owned())
-@examples(100)
 def test_what_moves_makes_the_busiest_less_busy_and_nobody_as_busy_as_it_was(group: Group) -> None:
     busy, found = Busy(group), assign(group)
     before, after = (sorted(busy.of(each).values(), reverse=True) for each in (held(group), found))
@@ -117,7 +112,6 @@ def test_what_moves_makes_the_busiest_less_busy_and_nobody_as_busy_as_it_was(gro
 
 
 @given(group=owned())
-@examples(100)
 def test_something_moves_only_if_a_member_is_beyond_the_tolerance(group: Group) -> None:
     busy = Busy(group)
     apart = [each / busy.level - 1 for each in busy.of(held(group)).values()]
@@ -126,7 +120,6 @@ def test_something_moves_only_if_a_member_is_beyond_the_tolerance(group: Group) 
 
 
 @given(group=owned())
-@examples(100)
 def test_no_single_move_that_would_pay_is_left_to_the_busiest(group: Group) -> None:
     busy, found = Busy(group), assign(group)
     now = busy.of(found)
@@ -146,7 +139,6 @@ def test_no_single_move_that_would_pay_is_left_to_the_busiest(group: Group) -> N
 
 
 @given(group=owned(alike=True, equal=True))
-@examples(100)
 def test_of_equal_partitions_no_more_move_than_an_even_number_asks_for(group: Group) -> None:
     numbers = counts(held(group))
     total = sum(numbers)
@@ -159,7 +151,6 @@ def test_of_equal_partitions_no_more_move_than_an_even_number_asks_for(group: Gr
 
 
 @given(group=owned(alike=True, equal=True), gone=st.integers(0, 4))
-@examples(100)
 def test_of_equal_partitions_a_member_that_leaves_moves_only_its_own(group: Group, gone: int) -> None:
     settled = owning(group, assign(group))
     leaver = settled.members[gone % len(settled.members)].id

@@ -16,7 +16,6 @@ steps = st.floats(0.1, 100)
 
 
 @given(seen=st.lists(st.tuples(rates, steps), min_size=1))
-@examples(100)
 def test_a_smoothed_rate_stays_between_the_least_and_the_greatest(seen: list[tuple[float, float]]) -> None:
     smoothed = Smoothed()
     for rate, seconds in seen:

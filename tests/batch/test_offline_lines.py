@@ -1,3 +1,5 @@
+"""A day's lines and results as they go to Hive: `day_lines`, `day_results` and `barred`."""
+
 from datetime import date
 
 import pyarrow as pa

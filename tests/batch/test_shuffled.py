@@ -31,6 +31,7 @@ def rows(batches: list[pa.RecordBatch]) -> list[dict[str, object]]:
     return sorted(whole, key=lambda row: tuple(str(row[name]) for name in KEYS))
 
 
+@pytest.mark.slow
 @examples(40)
 @given(st.lists(st.text("abé", max_size=3), min_size=1, max_size=20), st.integers(1, 9), st.integers(1, 400))
 def test_all_partials_come_out_again_each_in_its_own_bucket(

@@ -12,8 +12,9 @@ from sluice.storage import alerts, schema
 from sluice.storage.postgres import engine
 from sluice.storage.uncounted import days_by_version
 
+pytestmark = pytest.mark.stack
 
-@pytest.mark.stack
+
 def test_versions_that_failed_are_known_by_day_until_they_are_computed(stack: Settings) -> None:
     database, topic = engine(stack), f"shop: {secrets.token_hex(4)}"
     first, second = date(2015, 5, 17), date(2015, 5, 18)
@@ -37,7 +38,6 @@ def test_versions_that_failed_are_known_by_day_until_they_are_computed(stack: Se
     assert told() == set()
 
 
-@pytest.mark.stack
 def test_a_version_that_fails_again_keeps_its_time_and_gets_the_new_reason(stack: Settings) -> None:
     database, topic, day = engine(stack), secrets.token_hex(4), date(2015, 5, 17)
     t = schema.uncounted.c

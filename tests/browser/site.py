@@ -20,10 +20,10 @@ from sluice.storage.news import NewsSnapshot, Published, TopicNews
 from sluice.tasks.store import TaskStore
 from tests.browser.filled import HOSTILE, LINES, fill
 from tests.monitoring.flow.made import hurting
+from tests.plugins.application import Login
 from tests.plugins.served import served
-from tests.plugins.test_api import Login
+from tests.results.questions import DAY_NUMBER, SKETCHED, stored, task
 from tests.results.stored import COMMIT, Stored
-from tests.results.test_reader import DAY_NUMBER, SKETCHED, stored, task
 from tests.tasks.database import sqlite
 
 HOURS = 72

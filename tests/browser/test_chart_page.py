@@ -12,7 +12,7 @@ import pytest
 from sluice_lab.browser.pages import settled, until
 from tests.browser.site import HOURS
 from tests.browser.test_dashboards import LONGEST_REST_MS
-from tests.browser.test_pages import expensive, rested, seen_again, unseen, visit
+from tests.browser.visits import expensive, rested, seen_again, unseen, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -10,7 +10,7 @@ import pytest
 from sluice.storage.dashboards import MOST_CHARTS, Dashboard, Dashboards, PinnedChart
 from sluice_lab.browser.pages import settled, until
 from tests.browser.filled import HOSTILE
-from tests.browser.test_pages import expensive, rested, visit
+from tests.browser.visits import expensive, rested, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

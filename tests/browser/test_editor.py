@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from sluice.tasks.store import TaskStore
-from tests.browser.test_pages import visit
+from tests.browser.visits import visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 
 from sluice_lab.browser.pages import until
 from tests.browser import pictures
-from tests.browser.test_pages import PAGES, visit
+from tests.browser.visits import PAGES, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from sluice_lab.browser.pages import until
-from tests.browser.test_pages import violations, visit
+from tests.browser.visits import violations, visit
 from tests.monitoring.flow.made import healthy, nothing, seen
 
 if TYPE_CHECKING:

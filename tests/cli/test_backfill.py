@@ -15,9 +15,10 @@ from sluice.cli import main
 from sluice.cli.backfill import BackfillFailed, follow
 from sluice.storage import postgres
 from sluice.storage.backfills import Backfill, Backfills
-from tests.batch.backfill.test_published import book, database, fill, publish
+from tests.batch.backfill.filled import book, fill, publish
+from tests.storage.booked import database
 
-__all__ = ["book", "database"]  # the fixtures
+__all__ = ["book", "database"]  # fixtures
 
 DAY = date(2015, 5, 17)
 

@@ -1,3 +1,5 @@
+"""The demo's phases: tasks, dashboard, nights, hosts and progress, without a stack."""
+
 import sys
 from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta
@@ -22,8 +24,7 @@ from sluice.quality.hops import Hops
 from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.speed.progress import SpeedProgress
 from sluice.stack import network
-from sluice.stack.airflow_api import DagRun
-from sluice.stack.airflow_session import AirflowError
+from sluice.stack.airflow_answers import AirflowError, DagRun
 from sluice.stack.jobs import SPEED_LAYER
 from sluice.stack.progress import CountingState, progress_file
 from sluice.storage import postgres, schema
@@ -35,7 +36,7 @@ from sluice_hosts import hosts
 from sluice_hosts.commands.demo_hosts import COLLECTORS, FRONT_ENDS, MOVED, layout, running
 from sluice_hosts.emulated import power
 from sluice_hosts.trust import enrolment
-from tests.cli.test_grouping import ROUTED
+from tests.cli.routed import ROUTED
 from tests.tasks.database import sqlite
 
 TODAY = date(2026, 11, 27)

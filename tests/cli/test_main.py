@@ -48,6 +48,7 @@ def test_an_unknown_command_is_usage_with_a_suggestion() -> None:
     assert "status" in shown.stderr
 
 
+@pytest.mark.slow
 def test_an_unknown_instance_is_one_line_and_no_stack_trace() -> None:
     shown = sluice("--instance", "nowhere", "results", "hits_by_status")
     assert shown.returncode == 2
@@ -57,6 +58,7 @@ def test_an_unknown_instance_is_one_line_and_no_stack_trace() -> None:
     assert "Traceback" in sluice("--instance", "nowhere", "results", "x", SLUICE_DEBUG="1").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("results", "hits"), ("sql", "SELECT 1")])
 def test_an_instance_that_does_not_run_is_said_and_how_to_start_it(
     tmp_path: Path, command: tuple[str, ...]
@@ -69,6 +71,7 @@ def test_an_instance_that_does_not_run_is_said_and_how_to_start_it(
     assert (shown.returncode, shown.stderr) == (1, said)
 
 
+@pytest.mark.slow
 def test_an_invalid_time_is_usage() -> None:
     shown = sluice("results", "hits_by_status", "--from", "yesterday")
     assert shown.returncode == 2

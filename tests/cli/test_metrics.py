@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.test_main import sluice
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_metric_is_shown_with_what_it_is() -> None:
     shown = sluice("metrics", "--format", "csv")

@@ -15,8 +15,8 @@ from sluice.cli import main
 from sluice.cli import nightly as module
 from sluice.cli.asked_by import me
 from sluice.cli.nightly import NightFailed, NightPaused
-from sluice.stack import airflow_api, entry, journal
-from sluice.stack.airflow_api import DagRun
+from sluice.stack import entry, journal
+from sluice.stack.airflow_answers import DagRun
 
 DAY = date(2015, 5, 17)
 DAYS = ["--from", "2015-05-17", "--to", "2015-05-18"]
@@ -77,6 +77,8 @@ class Airflow:
 
 @pytest.fixture
 def airflow(monkeypatch: pytest.MonkeyPatch) -> type[Airflow]:
+    from sluice.stack import airflow_api
+
     class Own(Airflow):
         noted: list[dict[str, str]] = []  # noqa: RUF012
 

@@ -3,12 +3,14 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+from sluice.cli.demo.command import closing, password_file, urls
 from sluice.cli.report import HOT, DemoReport, MetricTotal, MoveReport, TaskReport
 from sluice.grouping.auto import Auto
 from sluice.quality.hops import Hops
 from sluice.results.agreement import how
+from sluice.runtime.settings import Settings
 from sluice.speed.routed.report import GroupingReport
-from tests.cli.test_grouping import ROUTED, document
+from tests.cli.routed import ROUTED, document
 
 HOPS = Hops(
     topic="logs", lines_read=10, kafka=12, doubled=2, online=9, archived=12, hive_raw=12, hive_unique=9,
@@ -150,3 +152,16 @@ def test_without_a_day_that_is_over_nothing_is_said_to_agree_or_to_differ() -> N
     found = replace(report(failures=("no day of the log is over",)), to_come={date(2038, 1, 19): 1})
     assert (found.agrees, found.verdict) == (False, "NOT COMPARED: no day was computed, see above.")
     assert replace(found, computed=[date(2015, 5, 17)]).verdict == "DOES NOT AGREE: see above."
+
+
+def test_the_closing_lines_say_what_to_do_next_and_no_log_gets_the_password(tmp_path: Path) -> None:
+    settings = Settings(instance="demo", root=tmp_path, home=tmp_path / "var" / "demo", port_base=29_000)
+    secret = password_file(settings)
+    secret.parent.mkdir(parents=True)
+    secret.write_text("hidden")
+    made = replace(report(), urls=urls(settings))
+    lines = closing(settings, made, settings.home / "report.json").splitlines()
+    assert lines[0].endswith(f"password in {secret})")
+    assert lines[2].split() == ["report", "var/demo/report.json"]
+    assert "`sluice results hits_by_status`" in lines[-2]
+    assert lines[-1] == made.verdict

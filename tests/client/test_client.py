@@ -1,4 +1,7 @@
-"""The client against the API behind a real server, with layers in memory (the stack: test_client_live.py)."""
+"""The client against the API behind a real server, with layers in memory (the stack: test_client_live.py).
+
+That it logs in, waits and names errors is `session`; the answers' types are `models` and `result_stream`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-import tests.plugins.conftest  # noqa: F401 (lets Airflow be imported)
 from sluice.client import (
     Broken,
     Busy,
@@ -36,15 +38,13 @@ from sluice.results.reader import read
 from sluice.runtime.settings import ROOT
 from sluice.tasks import parse_documents
 from sluice.tasks.store import TaskStore
+from tests.plugins.application import Login
 from tests.plugins.served import served
-from tests.plugins.test_api import Login, app, client, database, login
 from tests.plugins.test_events import Watched
 from tests.plugins.test_results import GIVEN
 from tests.plugins.test_told import look
+from tests.results.questions import DAY_NUMBER, FIRST, SKETCHED, query, stored, task
 from tests.results.stored import DAY, Stored
-from tests.results.test_reader import DAY_NUMBER, FIRST, SKETCHED, query, stored, task
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
 PASSWORD = "right"
 
@@ -126,6 +126,7 @@ def test_results_are_a_table(ann: Client, layers: Stored, server: Server) -> Non
     assert server.log_ins == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "fields"),
     [
@@ -297,6 +298,7 @@ def test_events_go_on_after_breaks_and_log_ins(
     events.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["client.md"])
 def test_the_page_does_what_it_says(
     page: str, address: str, client: Any, database: sa.Engine, layers: Stored
@@ -349,6 +351,7 @@ def test_sql_answers_have_the_types_that_the_endpoint_says() -> None:
     assert _table(Cursor([])).schema.names == ["n", "day", "name", "tags", "at"]
 
 
+@pytest.mark.slow
 def test_the_client_imports_nothing_heavy() -> None:
     code = "import sys, sluice.client; print(*{name.split('.')[0] for name in sys.modules})"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

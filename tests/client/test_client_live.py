@@ -13,7 +13,7 @@ import pytest
 from sluice.client import Client, SqlFailed, Unreachable, about
 from sluice.runtime.settings import ROOT, Settings
 from sluice.stack.users import Users
-from tests.results.test_layers import Hours, counting, direct
+from tests.results.hours import Hours, counting, direct
 
 __all__ = ["counting"]  # a fixture
 

@@ -70,8 +70,7 @@ class Collected:
     def kill(self, name: str) -> None:
         agent = deploy.agent(self.settings, name)
         os.kill(machine_of(self.settings, agent).status(agent).pid, signal.SIGKILL)
-        while lifecycle.alive(self.settings, deploy.agent(self.settings, name)):
-            time.sleep(0.05)
+        until(lambda: not lifecycle.alive(self.settings, agent), poll=0.05)
 
     def pids(self) -> dict[str, int]:
         found = {a.name: machine_of(self.settings, a).status(a) for a in deploy.agents(self.settings)}
@@ -254,11 +253,14 @@ def test_lines_wait_while_both_collectors_are_dead(collected: Collected) -> None
     collected.kill("gather2")
     collected.append("front1", 6, (b"x" * 60_000 + b"\n") * 1_000)
     collected.append("front2", 6, log(12_000, seed=6))
-    front1, deadline = deploy.agent(settings, "front1"), time.monotonic() + SECONDS
-    while "front1: channel" not in (full := health.check(settings, front1)).alerts:
-        assert time.monotonic() < deadline, full
-        time.sleep(0.2)
-    assert (full.channel_size or 0) < front1.capacity / 10  # it is full by bytes
+    front1 = deploy.agent(settings, "front1")
+
+    def full() -> health.Health | None:
+        found = health.check(settings, front1)
+        return found if "front1: channel" in found.alerts else None
+
+    found = until(full, SECONDS, lambda: health.check(settings, front1))
+    assert (found.channel_size or 0) < front1.capacity / 10  # it is full by bytes
     assert deploy.stop(settings, deploy.agent(settings, "front1"), drain_seconds=1) is False
     assert deploy.ensure(settings) == ["gather1", "gather2", "front1"]
     collected.doubles()

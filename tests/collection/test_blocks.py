@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 
 import pytest
@@ -11,6 +10,8 @@ from hypothesis import strategies as st
 
 from sluice.collection import position
 from tests.collection.follower import LIMIT, NAME, STRETCH, Block, Follower
+from tests.examples import examples
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +59,7 @@ def sent_lines(blocks: Iterable[Block]) -> dict[int, bytes]:
     return found
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(examples(12), suppress_health_check=list(HealthCheck))  # an example is a process that runs
 @given(steps=_steps, back=st.integers(0, 3 * STRETCH))
 def test_blocks_are_exactly_the_lines_of_the_file(
     tmp_path_factory: pytest.TempPathFactory, classes: str, steps: list[tuple[list[Piece], str]], back: int
@@ -123,8 +124,11 @@ def test_the_last_line_without_newline_is_sent_when_the_file_is_idle(follower: F
     follower.log.write_bytes(text)
     follower.start()
     blocks = follower.blocks()
-    while not blocks or blocks[-1].body != b"two":
-        time.sleep(0.1)
-        blocks += follower.blocks()
+
+    def whole() -> bool:
+        blocks.extend(follower.blocks())
+        return blocks[-1:] != [] and blocks[-1].body == b"two"
+
+    until(whole, what=lambda: blocks)
     assert b"\n".join(block.body for block in blocks) == text
     assert sent_lines(blocks) == {0: b"one\r", 5: b"y" * 100_000, 100_006: b"two"}

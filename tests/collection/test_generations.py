@@ -13,6 +13,7 @@ import pytest
 
 from sluice.collection import position
 from tests.collection.follower import NAME, Follower, Line
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -297,11 +298,12 @@ def test_a_file_that_loses_its_name_before_its_first_line_is_read_is_sent(
     made_again(follower.log, "one\ntwo\nthree\n" if copied else "new\n")
     lines: list[Line] = []
     name = NAME if copied else f"{NAME}#1"
-    deadline = time.monotonic() + 20
-    while lines.count((name, 4, "two")) < (2 if copied else 1):
-        assert time.monotonic() < deadline, lines
-        lines += follower.look()
-        time.sleep(0.1)
+
+    def sent() -> bool:
+        lines.extend(follower.look())
+        return lines.count((name, 4, "two")) >= (2 if copied else 1)
+
+    until(sent, what=lambda: lines)
     old = {(name, 0, "one"), (name, 4, "two")}
     assert set(lines) == old | ({(NAME, 8, "three")} if copied else {(NAME, 0, "new")})
     follower.log.write_text("x\n")

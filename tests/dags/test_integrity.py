@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "dags").glob("*.py"))
 FOR_EVER = {"collection", "placement", "speed_layer", "archive"}
@@ -73,7 +75,6 @@ def test_dag_files_compose_and_hold_no_logic(path: Path) -> None:
     assert [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, logic)] == []
 
 
-@pytest.mark.slow
 def test_parsing_imports_nothing_slow() -> None:
     """Each parse and each task start pays for what a DAG's file imports."""
     import subprocess

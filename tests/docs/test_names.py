@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
+import pytest
+
 from sluice.runtime.settings import ROOT
 
 #: Names that two classes have. A section of the settings is named after what it sets; the client has errors
@@ -14,6 +16,7 @@ DOUBLE = {"Airflow", "HBase", "Hive", "Retention", "Spark", "Sql", "SqlFailed", 
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_each_class_has_a_name_of_its_own() -> None:
     names = Counter(
         each.name

@@ -86,6 +86,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> str:
     return found.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_forbidden_import_is_named_by_the_lint(kind: str, broken: str) -> None:
     place, _, imported = PLANTED[kind]

@@ -24,6 +24,7 @@ def too_long(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_functions_and_classes_are_short(folder: str) -> None:
     modules = [path for path in (ROOT / folder).rglob("*.py") if not set(KERNELS) & set(path.parts)]

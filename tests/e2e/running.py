@@ -21,8 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import pytest
-
 from sluice.archive import index
 from sluice.quality.audit import audit, kafka_ends
 from sluice.quality.hops import Hops
@@ -41,11 +39,11 @@ TOPIC = "logs"
 DAYS = tuple(dt.date(2024, 3, 1) + dt.timedelta(days=n) for n in range(3))
 MINUTE, FIVE_MINUTES, HOUR = 60_000, 300_000, 3_600_000
 DRAIN_SECONDS = 240.0
-POLL_SECONDS, BEHIND_POLL_SECONDS = 1.0, 0.3
+DRAIN_POLL_SECONDS = 0.5
 PIECE = 20  # lines that `traffic` writes at a time
 COMMAND_SECONDS = 600.0
-#: Marks of tests whose own waits, for nights or moves on a slow machine, add up to more than pytest allows.
-E2E = [pytest.mark.e2e, pytest.mark.timeout(3600)]
+#: For tests whose own waits, for nights or moves on a slow machine, add up to more than pytest allows.
+TIMEOUT_SECONDS = 3600
 
 
 def access_lines(day: dt.date, number: int, seed: int = 0) -> list[str]:
@@ -162,23 +160,22 @@ class Platform:
 
     def drain(self, timeout: float = DRAIN_SECONDS, topic: str = TOPIC) -> Hops:
         """Wait until none of the topic's lines is in flight; returns the hops at that time."""
-        deadline = time.monotonic() + timeout
         why = "nothing was looked at"
-        while time.monotonic() < deadline:
+
+        def drained() -> Hops | None:
+            nonlocal why
             try:
                 if why := self._behind(topic):
-                    time.sleep(BEHIND_POLL_SECONDS)
-                    continue
+                    return None
                 hops = audit(self.settings, topic, hive=False)
             except Exception as error:  # a daemon that was killed is still coming back
                 why = f"{type(error).__name__}: {error}"
-            else:
-                moving = [what for what in hops.in_flight if "nightly_batch" not in what]
-                if not moving and hops.ok:
-                    return hops
-                why = f"in flight {moving}, disagreements {hops.disagreements}, lost {hops.lost}"
-            time.sleep(POLL_SECONDS)
-        raise AssertionError(f"not drained after {timeout:.0f} s: {why}")
+                return None
+            moving = [what for what in hops.in_flight if "nightly_batch" not in what]
+            why = f"in flight {moving}, disagreements {hops.disagreements}, lost {hops.lost}"
+            return hops if not moving and hops.ok else None
+
+        return until(drained, timeout, lambda: why, DRAIN_POLL_SECONDS)
 
     def _behind(self, topic: str) -> str:
         """What is certainly in flight. An audit asks all agents and reads all files, and so costs more."""

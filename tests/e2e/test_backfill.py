@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 
+import pytest
+
 from sluice.batch.backfill.published import note
 from sluice.stack.airflow_api import Airflow
 from sluice.storage.backfills import Backfills
@@ -11,10 +13,10 @@ from sluice.storage.days import Days
 from sluice.storage.postgres import engine
 from sluice.tasks import parse_documents
 from sluice.tasks.store import TaskStore
-from tests.e2e.running import E2E, TOPIC, Platform, access_lines, expected
+from tests.e2e.running import TIMEOUT_SECONDS, TOPIC, Platform, access_lines, expected
 from tests.waiting import until
 
-pytestmark = E2E
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 DAY = dt.date(2025, 8, 1)
 TASK = "born_late"

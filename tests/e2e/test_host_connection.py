@@ -10,18 +10,19 @@ import pytest
 from airflow_client.client import ConnectionApi
 
 from sluice.runtime.settings import Settings
+from sluice.stack.airflow_answers import AirflowError
 from sluice.stack.airflow_api import Airflow
-from sluice.stack.airflow_session import AirflowError, AirflowSession
+from sluice.stack.airflow_session import AirflowSession
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
 from sluice_hosts import hosts
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.trust import enrolment
-from tests.e2e.running import E2E, Platform
+from tests.e2e.running import TIMEOUT_SECONDS, Platform
 from tests.hosts.one_host import connected, connection, private_key, public
 from tests.waiting import until
 
-pytestmark = [*E2E, pytest.mark.long]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 #: The supervising task starts again after each change of the hosts, and looks every minute.
 TAKEN_UP_SECONDS = 240.0

@@ -34,12 +34,12 @@ from sluice_hosts.emulated import fleet
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.trust import enrolment
 from sluice_hosts.units import moves
-from tests.e2e.running import DAYS, E2E, PIECE, Platform, access_lines, traffic
+from tests.e2e.running import DAYS, PIECE, TIMEOUT_SECONDS, Platform, access_lines, traffic
 from tests.hosts.agents import steps
 from tests.hosts.agents.steps import Kill, Side, struck
 from tests.waiting import until
 
-pytestmark = [*E2E, pytest.mark.long]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 DAY = DAYS[2]
 DEPLOYED_SECONDS = 300.0

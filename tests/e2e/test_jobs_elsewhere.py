@@ -32,11 +32,11 @@ from sluice_hosts import hosts, placed
 from sluice_hosts.emulated import fleet
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.jobs import moving
-from tests.e2e.running import DAYS, E2E, PIECE, TOPIC, Platform, access_lines, traffic
+from tests.e2e.running import DAYS, PIECE, TIMEOUT_SECONDS, TOPIC, Platform, access_lines, traffic
 from tests.processes import command_line
 from tests.waiting import until
 
-pytestmark = [*E2E, pytest.mark.long]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 DAY = DAYS[1]
 SECONDS = 300.0

@@ -10,17 +10,18 @@ import pytest
 
 from sluice.client import Client
 from sluice.engine.rowkey import RowKey
-from sluice.stack.airflow_api import Airflow, DagRun
+from sluice.stack.airflow_answers import DagRun
+from sluice.stack.airflow_api import Airflow
 from sluice.stack.users import Users
 from sluice.storage.days import Days
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
-from tests.e2e.running import DAYS, E2E, TOPIC, Platform, access_line, access_lines, expected
+from tests.e2e.running import DAYS, TIMEOUT_SECONDS, TOPIC, Platform, access_line, access_lines, expected
 from tests.sql.conftest import TABLES_SECONDS
 from tests.waiting import until
 
-pytestmark = E2E
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 NIGHT_SECONDS = 900.0
 FIRST = DAYS[0]

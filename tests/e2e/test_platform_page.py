@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 from sluice.stack import supervisord
-from tests.e2e.running import E2E, Platform
-from tests.plugins.test_api_live import logged_in
+from tests.e2e.running import TIMEOUT_SECONDS, Platform
+from tests.plugins.live import logged_in
 from tests.waiting import until
 
-pytestmark = E2E
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 PAGE = "/sluice/console/platform"
 #: The page's own bound is 15 s (tests/plugins/test_platform_page.py); a busy machine may need more.

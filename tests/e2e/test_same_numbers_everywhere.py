@@ -21,11 +21,11 @@ from sluice.stack.environment import spark_home
 from sluice.stack.users import Users
 from sluice.storage.hive import Hive
 from sluice.traffic import generate, replay
-from tests.e2e.running import E2E, Platform
+from tests.e2e.running import TIMEOUT_SECONDS, Platform
 from tests.sql.conftest import TABLES_SECONDS, tables
 from tests.waiting import until
 
-pytestmark = E2E
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 #: A real access log, compressed, if there is one: beside the project or where this variable points.
 REAL = Path(os.environ.get("SLUICE_TEST_LOG", ROOT.parent / "shared/data/apache_combined_10k.log.gz"))

@@ -129,6 +129,7 @@ def test_patterns_that_hang_a_backtracking_engine(pattern: str) -> None:
     assert time.process_time() - start < 20  # 2.5 MB of lines; `re` would need forever for any one of them
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_series_and_one_more() -> None:
     stamp = b";[17/May/2015:10:05:03 +0000]"
     task = spec(dimensions=[{"name": "n", "extract": {"delimiter": ";", "index": 0}}])
@@ -141,6 +142,7 @@ def test_a_hundred_thousand_series_and_one_more() -> None:
     assert "100,001 series in one period, 100,000 are allowed (limits.series)" in beyond.failed[1, 1]
 
 
+@pytest.mark.slow
 def test_a_thousand_tasks() -> None:
     specs = [spec(name=f"t{n}", period=f"{n + 1}s") for n in range(1_000)]
     counted = count(records([line()] * 10), plan(*specs))

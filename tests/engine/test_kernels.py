@@ -1,4 +1,7 @@
-"""The engine's kernels against their twins in numpy and pyarrow, which small batches take."""
+"""The engine's kernels against their twins in numpy and pyarrow, which small batches take.
+
+They are `kernels.access_log`, `kernels.dictionaries` and `kernels.words`.
+"""
 
 from __future__ import annotations
 
@@ -104,6 +107,7 @@ ACCESS = st.builds(
 )
 
 
+@pytest.mark.slow
 @examples(600)
 @given(st.lists(ACCESS | HOSTILE_TEXT, max_size=12), st.integers(0, 3))
 def test_the_fields_of_an_access_log(lines: list[str], skipped: int) -> None:
@@ -184,6 +188,7 @@ def test_counting_by_kernels_is_counting_by_hand(lines: list[bytes]) -> None:
         same(found, by_hand(lines, task), task.metrics)
 
 
+@pytest.mark.slow
 def test_large_batches_and_small_ones_count_the_same() -> None:
     rng = np.random.default_rng(3)
     lines = [

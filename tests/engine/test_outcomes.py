@@ -1,4 +1,7 @@
-"""Each line with a time is counted, filtered out or skipped for a reason, by each task and by its topic."""
+"""Each line with a time is counted, filtered out or skipped for a reason, by each task and by its topic.
+
+`outcomes` has the tables, which `skips` fills in a pass.
+"""
 
 from __future__ import annotations
 

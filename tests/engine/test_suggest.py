@@ -96,6 +96,7 @@ def test_what_is_suggested_is_what_the_engine_takes(data: st.DataObject) -> None
         assert spec.dimensions[0].extract == each.extract
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_each_piece_of_a_log_line_has_a_suggestion_that_takes_just_it(data: st.DataObject) -> None:
     topic = data.draw(st.sampled_from([LOGS, PROXY]))

@@ -117,6 +117,7 @@ def test_a_decision_is_plain_data() -> None:
     assert document["rival"] == PLANNED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sources", [1, 2, 7])
 def test_rows_that_sources_would_send_agree_with_throwing_dice(sources: int) -> None:
     counts = np.array([1, 2, 5, 100])

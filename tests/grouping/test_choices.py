@@ -1,4 +1,4 @@
-"""D-Choices and W-Choices, and how they treat the head of a stream."""
+"""D-Choices and W-Choices, and how they treat the head of a stream: `d_choices`, `w_choices` and `head`."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def routed(name: str, keys: Hashes, workers: int, **parameters: Any) -> Targets:
     return strategy(name, **parameters).router(WorkerCluster.alike(workers)).route(keys)
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize(
     ("workers", "source", "parameters"),

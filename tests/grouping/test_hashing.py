@@ -87,6 +87,7 @@ def test_a_key_that_gets_more_candidates_keeps_its_old_ones() -> None:
         assert all(candidates(key, count, 64, 3) == every[:count] for count in range(1, 65))
 
 
+@pytest.mark.slow
 def test_another_seed_names_other_workers() -> None:
     same = sum(candidates(key, 1, 100, 0) == candidates(key, 1, 100, 1) for key in range(2_000))
     assert 5 <= same <= 40  # 20 by chance

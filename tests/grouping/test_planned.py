@@ -1,4 +1,4 @@
-"""Planned grouping against its plain version, and its guarantees."""
+"""Planned grouping against its plain version, and its guarantees; its loop is `planned_loop`."""
 
 from __future__ import annotations
 
@@ -228,6 +228,7 @@ def test_no_sources_need_no_plan() -> None:
     Planned().boundary([], WorkerCluster.alike(8), Counts.of(zipf(10, 1)))
 
 
+@pytest.mark.slow
 def test_a_plan_stays_small_however_many_keys_there_are() -> None:
     strategy, cluster = Planned(room=1024), WorkerCluster.alike(64)
     sizes = []

@@ -27,6 +27,7 @@ def shown(*arguments: str) -> list[dict[str, object]]:
     return rows
 
 
+@pytest.mark.slow
 def test_all_strategies_are_tried_on_edu() -> None:
     rows = shown(*FEW)
     assert [row["strategy"] for row in rows] == list(grouping.STRATEGIES)
@@ -50,6 +51,7 @@ def test_a_table_is_for_people() -> None:
     assert row.split()[:5] == ["shuffle", "edu", "4", "2", "0"]
 
 
+@pytest.mark.slow
 def test_a_log_is_a_stream(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_text("a;x\nb;x\na;y\n" * 100)
@@ -62,6 +64,7 @@ def test_a_log_is_a_stream(tmp_path: Path) -> None:
     assert cut[0]["partials"] == 4  # x and y at both workers
 
 
+@pytest.mark.slow
 def test_latencies_are_shown_where_a_utilisation_is_given() -> None:
     found = lab(
         "grouping", "--strategy", "shuffle,nag", "--times", "1,1,2,4", "--utilisation", "0.3,0.6", *FEW

@@ -23,6 +23,7 @@ def placed(cluster: Cluster, hosts: np.ndarray) -> dict[str, str]:
     return {unit.name: cluster.hosts[host].name for unit, host in zip(cluster.units, hosts, strict=True)}
 
 
+@pytest.mark.slow
 @given(cluster=full())
 @examples(60)
 def test_no_placement_is_less_busy_than_the_lowest(cluster: Cluster) -> None:

@@ -294,6 +294,7 @@ def test_the_page_has_a_section_only_of_what_was_measured(measured: dict[str, An
 WAITING = "import time; from sluice_lab.placement.live import apart; apart.enter_network(); time.sleep(600)"
 
 
+@pytest.mark.slow
 def test_a_laboratory_is_apart_and_ends_with_its_command() -> None:
     """timeit stands for the laboratory's module: it runs a statement."""
     command = (

@@ -58,6 +58,7 @@ def test_bars_that_fail_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err == f"wrote {page}\nfails: quick: 9 s\n"
 
 
+@pytest.mark.slow
 def test_the_command_prints_every_table_and_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "transmission.md"
     text = transmission.render(transmission.load())

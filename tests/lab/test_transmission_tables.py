@@ -156,6 +156,7 @@ def test_load_is_held_at_every_step() -> None:
             assert any(name.startswith(f"{scenario}, {step}, live: load") for name in names)
 
 
+@pytest.mark.slow
 def test_the_page_has_every_scenarios_moves_beside_their_sum() -> None:
     found = live_tables.moved(MEASURED["live"])
     assert list(found.columns) == ["assignor", *LIVE, "all"]

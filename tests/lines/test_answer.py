@@ -8,6 +8,7 @@ from typing import Any
 from unittest import mock
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -141,6 +142,7 @@ def test_a_line_that_an_earlier_release_gave_up_for_all_tasks_is_no_results_line
     assert shown(found) == [(0, 2), (0, 7), (0, 8)]
 
 
+@pytest.mark.slow
 def test_pages_follow_each_other_and_the_rest_of_the_files_is_not_read() -> None:
     files = [[one(10 * n + m, at(m)) for m in range(5)] for n in range(20)]
     whole = shown(answer(TASK, hits(), MadeSources(files), below=EVERYTHING))
@@ -203,6 +205,7 @@ def by_batch_rule(copies: Sequence[Copy], task: TaskSpec, ranges: Sequence[Range
     return {(row["period_start"], row["key"]): row["lines"] for row in found.to_pylist()}
 
 
+@pytest.mark.slow
 @given(histories(), st.data())
 @examples(50)
 def test_every_result_has_as_many_lines_as_it_counts(copies: list[Copy], data: st.DataObject) -> None:

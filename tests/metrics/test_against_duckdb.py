@@ -18,6 +18,8 @@ from sluice.metrics import Batch, Numbers, Texts
 from sluice.runtime.settings import ROOT
 from tests.metrics.states import Columns, access_lines, added, columns_of, errors, merged, results, values
 
+pytestmark = pytest.mark.slow
+
 LINES = 60_000
 METRICS = ["count", "missing", "sum", "avg", "min", "max", "stddev", "unique", "p50", "p95", "p99", "top3"]
 OF_ONE_SERIES = """

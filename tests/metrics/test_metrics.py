@@ -1,3 +1,5 @@
+"""The built-in metrics against plain Python, by group, however the values are split and merged."""
+
 from __future__ import annotations
 
 import math

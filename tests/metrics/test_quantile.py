@@ -73,6 +73,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("parts", [1, 3, 60])
 def test_many_values_are_within_the_error(shape: str, parts: int) -> None:

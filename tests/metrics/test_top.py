@@ -1,3 +1,5 @@
+"""The most frequent values, with their bounds; texts come through `kernels.row_groups`."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -65,6 +67,7 @@ def test_a_long_text_is_cut_and_stays_itself() -> None:
     assert values(columns, "unique") == [3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skew", [1.05, 1.3, 2.0])
 @pytest.mark.parametrize("parts", [1, 4, 50])
 def test_many_texts_are_within_the_error(skew: float, parts: int) -> None:

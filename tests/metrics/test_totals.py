@@ -10,14 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.metrics import Batch, Numbers, base
-from tests.examples import examples
 from tests.metrics.states import added, numeric
 
 METRICS = ("count", "missing", "sum", "avg", "min", "max")
 MEASURES = st.sampled_from([0.0, -0.0, 1.0, -3.0, 0.1, -2.5, 1e15, 2.0**43, 2.0**43 + 1, 1e100, math.nan])
 
 
-@examples(100)
 @given(st.lists(st.tuples(st.integers(0, 4), MEASURES), max_size=40), st.booleans())
 def test_large_batches_and_small_ones_have_the_same_states(rows: list[tuple[int, float]], some: bool) -> None:
     groups, values = [g for g, _ in rows], [v for _, v in rows]

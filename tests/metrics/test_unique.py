@@ -54,6 +54,7 @@ def test_exact_up_to_the_bound(count: int) -> None:
         assert values(columns, "unique") == [count]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1_500, 3_000, 10_000, 50_000, 300_000])
 def test_the_estimate_is_within_its_error(count: int) -> None:
     """The mean of the sets is within two standard errors of the truth, and each within four."""

@@ -205,6 +205,7 @@ def test_the_registry_takes_them_from_the_folder_that_is_set(tmp_path: Path) -> 
     assert _python(script, SLUICE_METRICS__PATH="none") == "{}"
 
 
+@pytest.mark.slow
 def test_a_program_that_forgot_to_load_them_gets_an_error() -> None:
     script = (
         "from sluice.metrics import NotLoaded, metric\n"
@@ -215,6 +216,7 @@ def test_a_program_that_forgot_to_load_them_gets_an_error() -> None:
     assert "call sluice.metrics.load_team() at the start" in _python(script)
 
 
+@pytest.mark.slow
 def test_a_running_layer_s_workers_load_what_it_loaded(tmp_path: Path) -> None:
     """The folder is copied, named by its content: changing it does not change what runs."""
     found = team(longest=LONGEST, broken="class")

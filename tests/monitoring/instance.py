@@ -19,7 +19,7 @@ from sluice.stack.progress import (
     WatchProgress,
     progress_file,
 )
-from tests.cli.test_grouping import ROUTED, document
+from tests.cli.routed import ROUTED, document
 
 LOOK: dict[str, Any] = {
     "daemons": {"kafka": "", "hbase": "no region server is registered"},

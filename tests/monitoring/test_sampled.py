@@ -14,7 +14,7 @@ from sluice.monitoring.observer import Observer
 from sluice.monitoring.sampled import KEYS, TASKS, WORKERS
 from sluice.stack.progress import CountedTopic, SpeedLayerProgress
 from sluice.storage import samples, schema
-from tests.cli.test_grouping import ROUTED, document
+from tests.cli.routed import ROUTED, document
 from tests.monitoring.instance import running
 from tests.tasks.database import sqlite
 

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.airflow_home import prepare
+from tests.plugins.application import app, client, database, login  # noqa: F401 - fixtures
+from tests.plugins.live import http, name, token  # noqa: F401 - fixtures
+from tests.plugins.searched import search  # noqa: F401 - a fixture
 
 prepare()  # before any import of airflow
 
@@ -18,11 +21,11 @@ def connected(monkeypatch: pytest.MonkeyPatch):
     from sluice.runtime.settings import get_settings
     from sluice.stack import connections
 
-    def connect(name: str, **fields) -> None:
-        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(fields))
+    def connect(service: str, **fields) -> None:
+        monkeypatch.setenv(f"AIRFLOW_CONN_{service.upper()}", json.dumps(fields))
 
-    for name, fields in connections.from_settings(get_settings()).items():
-        connect(name, **fields)
+    for service, fields in connections.from_settings(get_settings()).items():
+        connect(service, **fields)
     return connect
 
 
@@ -36,7 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
     get_settings.cache_clear()
     yield tmp_path
-    for name in detached.names(tmp_path / "run"):
-        if (record := detached.read(name)) is not None:
+    for job in detached.names(tmp_path / "run"):
+        if (record := detached.read(job)) is not None:
             detached.stop(record, 0)
     get_settings.cache_clear()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
+
+from tests.waiting import until
 
 
 class Server(uvicorn.Server):
@@ -28,9 +29,8 @@ def served(app: Any, **options: Any) -> Iterator[str]:
     server = Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
+    until(lambda: server.started or not thread.is_alive(), poll=0.01)
+    assert server.started
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:

@@ -20,7 +20,7 @@ from sluice.stack.users import Users
 from tests.loops import run
 
 #: tests/runtime/test_passwords.py tests the hashes themselves.
-pytestmark = pytest.mark.usefixtures("quick_passwords")
+pytestmark = [pytest.mark.usefixtures("quick_passwords"), pytest.mark.slow]
 
 ENDED = 401
 ME = "/ui/auth/me"

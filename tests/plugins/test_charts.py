@@ -14,12 +14,10 @@ from fastapi.testclient import TestClient
 
 from sluice.results.periods import ALWAYS
 from sluice.tasks.store import TaskStore
-from tests.plugins.test_api import API, Login, app, client, database, login
+from tests.plugins.application import API, Login
 from tests.plugins.test_console import HOSTILE
+from tests.results.questions import DAY_NUMBER, FIRST, SKETCHED, stored, task
 from tests.results.stored import Stored
-from tests.results.test_reader import DAY_NUMBER, FIRST, SKETCHED, stored, task
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
 HOUR = 3_600_000
 #: Three days, an entry an hour: hour, client, path, bytes.
@@ -64,6 +62,7 @@ def test_a_chart_without_a_wish_shows_the_last_day_that_has_results(
     assert found["commit"] == layers.head
 
 
+@pytest.mark.slow
 def test_states_and_errors_come_with_the_values(client: TestClient, layers: Stored) -> None:
     found = drawn(client, last="all", metric="p50")
     assert [found["states"][code] for code in found["stateOf"]] == ["final"] * 24 + ["open"] * 48
@@ -72,6 +71,7 @@ def test_states_and_errors_come_with_the_values(client: TestClient, layers: Stor
     assert len(series["errors"]["p50"]) == len(series["values"]["p50"]) == 72
 
 
+@pytest.mark.slow
 def test_a_chart_has_the_rows_that_the_results_have(client: TestClient, layers: Stored) -> None:
     found = drawn(
         client, split="path", top=2, metric=["count", "sum"], last="all", period="6h", where="client^="
@@ -107,6 +107,7 @@ def test_an_answer_says_what_it_cost(client: TestClient, layers: Stored) -> None
     assert re.fullmatch(r"cpu;dur=\d+\.\d", timing)
 
 
+@pytest.mark.slow
 def test_a_long_time_is_drawn_in_coarser_periods(client: TestClient, layers: Stored) -> None:
     found = drawn(client, since="2015-01-01", until="2016-01-01")
     assert (found["period"], found["ownPeriod"]) == ("6h", "1h")
@@ -192,6 +193,7 @@ def test_periods_at_the_edges_are_counted_as_a_whole(client: TestClient, layers:
     assert drawn(client, since=begin + 1, until=begin + 2)["times"] == [begin]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
 def test_periods_at_the_ends_of_all_times_are_drawn(client: TestClient, layers: Stored, zone: str) -> None:
     layers.of = replace(layers.of, spec=layers.of.spec.model_copy(update={"timezone": zone}))
@@ -200,6 +202,7 @@ def test_periods_at_the_ends_of_all_times_are_drawn(client: TestClient, layers: 
     assert found["earlier"]["times"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("begin", "end", "settled"),
     [(0, 24, True), (6, 18, True), (0, 25, False), (-1, 24, False), (24, 48, False), (72, 96, False)],
@@ -214,6 +217,7 @@ def test_a_chart_of_what_is_published_is_settled(
     assert not drawn(client, **asked)["settled"]
 
 
+@pytest.mark.slow
 def test_a_chart_that_ends_with_the_newest_results_is_never_settled(
     client: TestClient, layers: Stored
 ) -> None:

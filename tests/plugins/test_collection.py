@@ -76,6 +76,7 @@ def test_what_enrolment_finds_out_ends_the_run(inventory: Path, connected) -> No
     assert run(fired(trigger))
 
 
+@pytest.mark.slow
 def test_what_a_deployment_left_out_is_tried_again(
     inventory: Path, connected, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,11 +14,10 @@ from fastapi.testclient import TestClient
 from sluice.storage import schema
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
-from tests.plugins.test_api import Login, app, client, database, login
+from tests.plugins.application import Login
+from tests.results.questions import FIRST, stored, task
 from tests.results.stored import Stored
-from tests.results.test_reader import ALL_METRICS, FIRST, stored, task
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
+from tests.results.test_reader import ALL_METRICS
 
 CONSOLE = "/console"
 OWN = {"origin": "http://127.0.0.1:21080"}
@@ -50,6 +49,7 @@ def layers(client: TestClient) -> Stored:
     return own
 
 
+@pytest.mark.slow
 def test_every_address_asks_for_a_login_and_for_the_right_to_read(
     app: FastAPI, client: TestClient, login: Login
 ) -> None:

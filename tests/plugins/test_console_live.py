@@ -19,10 +19,10 @@ from sluice.storage.postgres import engine
 from sluice.storage.reconciled import DayCompared
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import line, spec
-from tests.plugins.test_api_live import http, logged_in, name
+from tests.plugins.live import logged_in
 
 pytestmark = pytest.mark.stack
-__all__ = ["http", "name"]  # the fixtures of test_api_live
+
 
 PAGES = "/sluice/console"
 

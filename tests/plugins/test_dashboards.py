@@ -20,11 +20,9 @@ from sluice.tasks import parse_tasks
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
-from tests.plugins.test_api import Login, app, client, database, login
+from tests.plugins.application import Login
 from tests.plugins.test_console import HOSTILE
-from tests.results.test_reader import stored
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
+from tests.results.questions import stored
 
 BOARDS = "/console/dashboards"
 FORM = {"origin": "http://127.0.0.1:21080", "content-type": "application/x-www-form-urlencoded"}

@@ -24,12 +24,10 @@ from sluice.storage.news import NewsSnapshot
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
 from tests.loops import run
+from tests.plugins.application import API, Login
 from tests.plugins.served import served
-from tests.plugins.test_api import API, Login, app, client, database, login
 from tests.plugins.test_told import look
 from tests.waiting import SECONDS, until
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
 
 class Watched:
@@ -108,6 +106,7 @@ def test_a_listener_hears_of_a_commit(address: str, watched: Watched) -> None:
         assert following(lines, "commit")["tasks"] == {"hits": 1}
 
 
+@pytest.mark.slow
 def test_one_poll_serves_all_and_nobody_polls_for_nobody(address: str, watched: Watched) -> None:
     with ExitStack() as several:
         listeners = [several.enter_context(listening(address)) for _ in range(3)]
@@ -175,6 +174,7 @@ def test_listeners_outlast_a_database_that_goes_away(address: str, watched: Watc
         assert following(lines, "commit")["commit"] == 2
 
 
+@pytest.mark.slow
 def test_a_task_that_is_none_has_no_events(address: str) -> None:
     for path in ("/tasks/nothing/events", "/events?task=nothing"):
         assert httpx.get(address + path, timeout=SECONDS).status_code == 404

@@ -178,6 +178,7 @@ def test_a_form_that_was_sent_without_a_login_can_be_sent_again(client: httpx.Cl
     assert "You are logged out, so nothing was saved" in answer.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "most"), [("/auth/token", 16 << 10), ("/api/v2/backfills", 1 << 20), ("/execution/x", 16 << 20)]
 )
@@ -472,6 +473,7 @@ def test_requests_in_a_row_are_answered_one_by_one(port: int) -> None:
     assert sent(port, one * 20 + last).count(b"served") == 21
 
 
+@pytest.mark.slow
 def test_a_slow_head_and_a_slow_body_are_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from sluice_airflow.front import body, protocol
 
@@ -484,6 +486,7 @@ def test_a_slow_head_and_a_slow_body_are_given_up(port: int, monkeypatch: pytest
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.slow
 def test_a_drop_now_and_then_keeps_no_connection_open(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from sluice_airflow.front import protocol
 
@@ -497,6 +500,7 @@ def test_a_drop_now_and_then_keeps_no_connection_open(port: int, monkeypatch: py
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.slow
 def test_a_large_body_is_refused_at_once_and_not_kept(port: int) -> None:
     """The client reads the refusal, although it sends on."""
     import os

@@ -7,32 +7,25 @@ import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from sluice.tasks.lists import ValueLists
-from tests.plugins.test_api import (  # noqa: F401 - fixtures
-    API,
-    Login,
-    app,
-    client,
-    database,
-    login,
-)
+from tests.plugins.application import API, Login
 
 PAGE = "/console/history"
 
 
 @pytest.fixture(autouse=True)
-def changes(database: sa.Engine) -> None:  # noqa: F811 - the fixture
+def changes(database: sa.Engine) -> None:
     lists = ValueLists(database)
     lists.apply("good", ["<b>bold</b>"], "ann")
     lists.apply("bad", ["b"], "host:bob")
 
 
-def names(client: TestClient, query: str = "") -> list[str]:  # noqa: F811 - the fixture
+def names(client: TestClient, query: str = "") -> list[str]:
     answer = client.get(f"{API}/history{query}")
     assert answer.status_code == 200, answer.text
     return [each["name"] for each in answer.json()]
 
 
-def test_everybody_sees_their_own_and_op_everything(client: TestClient, login: Login) -> None:  # noqa: F811
+def test_everybody_sees_their_own_and_op_everything(client: TestClient, login: Login) -> None:
     login.as_("viewer")
     assert names(client) == names(client, "?user=ann") == ["good"]
     assert client.get(f"{API}/history?user=host:bob").status_code == 403
@@ -46,8 +39,8 @@ def test_everybody_sees_their_own_and_op_everything(client: TestClient, login: L
 
 
 def test_a_change_over_rest_says_who_and_from_where(
-    client: TestClient,  # noqa: F811
-    login: Login,  # noqa: F811
+    client: TestClient,
+    login: Login,
 ) -> None:
     login.as_("user", "eve")
     assert client.put(f"{API}/lists/new", json={"values": ["a"]}).status_code == 201
@@ -57,9 +50,9 @@ def test_a_change_over_rest_says_who_and_from_where(
 
 
 def test_the_page_shows_values_as_text_and_older_ones_on_the_next(
-    client: TestClient,  # noqa: F811
-    login: Login,  # noqa: F811
-    database: sa.Engine,  # noqa: F811
+    client: TestClient,
+    login: Login,
+    database: sa.Engine,
 ) -> None:
     login.as_("op")
     page = client.get(PAGE)

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from tests.monitoring.test_lag import report
-from tests.plugins.test_api import API, Login, app, client, database, login  # noqa: F401 - fixtures
+from tests.plugins.application import API, Login
 from tests.waiting import until
 
 
@@ -32,9 +32,9 @@ class Watched:
 
 @pytest.fixture
 def watched(
-    app: FastAPI,  # noqa: F811
-    client: TestClient,  # noqa: F811
-    login: Login,  # noqa: F811
+    app: FastAPI,
+    client: TestClient,
+    login: Login,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Watched]:
     from sluice_airflow.api import lag, looks
@@ -50,7 +50,7 @@ def watched(
 
 
 def test_a_viewer_sees_topics_members_partitions_and_rebalances(
-    client: TestClient,  # noqa: F811
+    client: TestClient,
     watched: Watched,
 ) -> None:
     answer = client.get(f"{API}/lag").json()
@@ -63,7 +63,7 @@ def test_a_viewer_sees_topics_members_partitions_and_rebalances(
 
 
 def test_one_topic_is_shown_alone_and_an_unknown_one_is_not_there(
-    client: TestClient,  # noqa: F811
+    client: TestClient,
     watched: Watched,
 ) -> None:
     assert len(client.get(f"{API}/lag?topic=logs").json()["partitions"]) == 3
@@ -73,7 +73,7 @@ def test_one_topic_is_shown_alone_and_an_unknown_one_is_not_there(
 
 
 def test_one_look_serves_all_who_ask_meanwhile_and_the_others_are_sent_away(
-    client: TestClient,  # noqa: F811
+    client: TestClient,
     watched: Watched,
 ) -> None:
     from sluice_airflow.api import looks
@@ -92,7 +92,7 @@ def test_one_look_serves_all_who_ask_meanwhile_and_the_others_are_sent_away(
 
 
 def test_the_openapi_document_shows_an_example_of_the_answer(
-    client: TestClient,  # noqa: F811
+    client: TestClient,
     watched: Watched,
 ) -> None:
     from sluice_airflow.api.lag import LagOut

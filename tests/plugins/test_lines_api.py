@@ -3,66 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from sluice.lines.answer import LinesAnswer, TookTooLong
-from sluice.lines.query import LinesQuery
-from tests.engine.samples import BYTES, active, line, spec
-from tests.lines.made import MadeSources, answer
-from tests.lines.test_answer import BEGIN, EVERYTHING, START, one
-from tests.plugins.test_api import API, Login, app, client_of, database, login  # noqa: F401 - fixtures
+from sluice.lines.answer import TookTooLong
+from tests.lines.test_answer import START
+from tests.plugins.application import API, Login
+from tests.plugins.searched import LINES, PERIOD, Search
 from tests.waiting import SECONDS, until
 
-TASK = spec(measure=BYTES, metrics=["count", "missing", "sum"])
-LINES = [line(at=BEGIN + timedelta(seconds=n), path=f"/{n}") for n in range(25)]
-PERIOD = "2015-05-17T10:05:00Z"
-
-
-class Search:
-    """A double of `find`: what was asked, and the lines that it finds."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[LinesQuery, int | None]] = []
-        self.lines = LINES
-        self.error: Exception | None = None
-        self.held: threading.Event | None = None
-
-    def __call__(self, settings: Any, query: LinesQuery, **options: Any) -> LinesAnswer:
-        self.asked.append((query, options["commit"]))
-        if self.held is not None:
-            assert self.held.wait(SECONDS)
-        if self.error is not None:
-            raise self.error
-        query.check(active(TASK)[0])
-        sources = MadeSources([[one(n, text) for n, text in enumerate(self.lines)]])
-        return answer(TASK, query, sources, below=EVERYTHING, counted=len(self.lines))
-
 
 @pytest.fixture
-def search(monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
-    from sluice_airflow.api import lines, security
-
-    double = Search()
-    monkeypatch.setattr(lines, "find", double)
-    monkeypatch.setattr(lines, "StoredLayers", lambda _: None)
-    monkeypatch.setattr(lines, "SEARCHES", lines.Searches())
-    monkeypatch.setattr(security.RATE, "take", lambda _: 0)
-    yield double
-    if double.held is not None:
-        double.held.set()
-
-
-@pytest.fixture
-def client(search: Search, app: FastAPI, login: Login, database: sa.Engine) -> TestClient:  # noqa: F811
+def client(client: TestClient, login: Login, search: Search) -> TestClient:
+    """One for whom the double searches, logged in as one who may see lines."""
     login.as_("user")
-    return client_of(app, login, database)
+    return client
 
 
 def get(client: TestClient, **params: Any) -> Any:
@@ -154,7 +111,7 @@ def test_a_question_that_makes_no_sense_is_refused(client: TestClient, params: A
     assert (response.status_code, said in response.text) == (422, True), response.text
 
 
-def test_only_those_who_may_write_see_lines(client: TestClient, login: Login, search: Search) -> None:  # noqa: F811
+def test_only_those_who_may_write_see_lines(client: TestClient, login: Login, search: Search) -> None:
     login.as_("viewer")
     assert get(client).status_code == 403
     assert search.asked == []
@@ -166,6 +123,7 @@ def test_a_search_that_takes_too_long_is_given_up(client: TestClient, search: Se
     assert (response.status_code, "7 of 100 files" in response.json()["detail"]) == (503, True)
 
 
+@pytest.mark.slow
 def test_no_more_searches_than_some_run_or_wait(client: TestClient, search: Search) -> None:
     from sluice_airflow.api.lines import AT_ONCE, WAITING
 

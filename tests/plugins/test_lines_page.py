@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
 
 from tests.engine.samples import line
 from tests.lines.test_answer import BEGIN
-from tests.plugins.test_api import Login, app, database, login
+from tests.plugins.application import Login
+from tests.plugins.searched import PERIOD, Search
 from tests.plugins.test_console import HOSTILE
-from tests.plugins.test_lines_api import PERIOD, Search, client, search
 
-__all__ = ["app", "client", "database", "login", "search"]  # the fixtures of test_api and test_lines_api
+
+@pytest.fixture
+def client(client: TestClient, login: Login, search: Search) -> TestClient:
+    """One for whom the double searches, logged in as one who may see lines."""
+    login.as_("user")
+    return client
 
 
 def page(client: TestClient, **more: Any) -> str:

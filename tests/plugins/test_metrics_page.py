@@ -16,7 +16,7 @@ from sluice.runtime.settings import Settings
 from sluice.runtime.throttle import Throttle
 from sluice.stack.users import Users
 from tests.monitoring.instance import running
-from tests.plugins.test_api import Login, app, login  # noqa: F401 - fixtures
+from tests.plugins.application import Login
 
 #: tests/runtime/test_passwords.py tests the hashes themselves.
 pytestmark = pytest.mark.usefixtures("quick_passwords")
@@ -28,7 +28,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def own_users(app: FastAPI, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> FastAPI:  # noqa: F811
+def own_users(app: FastAPI, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     """The app with users of its own; a token is the name of its user."""
     from sluice_airflow import auth, log_in
     from sluice_airflow.api import basic, stores
@@ -48,7 +48,7 @@ def client(own_users: FastAPI) -> TestClient:
 
 
 @pytest.fixture
-def logging_in(own_users: FastAPI, login: Login) -> Login:  # noqa: F811 - the fixture
+def logging_in(own_users: FastAPI, login: Login) -> Login:
     from airflow.api_fastapi.core_api.security import get_user
 
     own_users.dependency_overrides[get_user] = login.user
@@ -56,7 +56,7 @@ def logging_in(own_users: FastAPI, login: Login) -> Login:  # noqa: F811 - the f
 
 
 @pytest.fixture
-def by_token(own_users: FastAPI, login: Login, settings: Settings) -> None:  # noqa: F811 - the fixture
+def by_token(own_users: FastAPI, login: Login, settings: Settings) -> None:
     """Airflow's part of the login: the token's user has the present role."""
     from airflow.api_fastapi.core_api.security import get_user
 

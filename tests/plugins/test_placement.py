@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.loops import run
+from tests.waiting import until
 
 
 class Beats:
@@ -53,8 +54,7 @@ def test_it_looks_on_a_beat_and_ends_when_a_connection_was_changed(
 ) -> None:
     async def watched() -> dict[str, str]:
         task = asyncio.ensure_future(anext(deferred().run()))
-        while beats.count < 3:
-            await asyncio.sleep(0.05)
+        await asyncio.to_thread(until, lambda: beats.count >= 3)
         assert not task.done()
         fields = {"host": "127.0.0.9", "port": 1, "login": "other", "password": "secret", "schema": "sluice"}
         connected("sluice_db", conn_type="postgres", **fields)
@@ -68,8 +68,7 @@ def test_it_looks_on_a_beat_and_ends_when_a_connection_was_changed(
 def test_moves_end_with_the_task(home: Path, connected, beats: Beats) -> None:
     async def cancelled() -> None:
         task = asyncio.ensure_future(anext(deferred().run()))
-        while not beats.count:
-            await asyncio.sleep(0.05)
+        await asyncio.to_thread(until, lambda: beats.count)
         assert not beats.stops
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

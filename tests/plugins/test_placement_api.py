@@ -9,11 +9,11 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from tests.hosts.units.double import DictionaryUnits, Instance, made
-from tests.plugins.test_api import API, Login, app, client, database, login  # noqa: F401 - fixtures
+from tests.plugins.application import API, Login
 
 
 @pytest.fixture
-def instance(app: FastAPI, client: TestClient, login: Login) -> Iterator[Instance]:  # noqa: F811
+def instance(app: FastAPI, client: TestClient, login: Login) -> Iterator[Instance]:
     from sluice_airflow.api import placement
     from sluice_airflow.api.looks import Looks
     from sluice_hosts.units import proposals
@@ -27,7 +27,7 @@ def instance(app: FastAPI, client: TestClient, login: Login) -> Iterator[Instanc
         yield found
 
 
-def test_a_viewer_sees_the_plan_hosts_and_units(client: TestClient, instance: Instance) -> None:  # noqa: F811
+def test_a_viewer_sees_the_plan_hosts_and_units(client: TestClient, instance: Instance) -> None:
     instance.loads({"collector:c1": 1.0, "collector:c2": 1.0})
     answer = client.get(f"{API}/placement/plan").json()
     (move,) = answer["moves"]
@@ -39,7 +39,7 @@ def test_a_viewer_sees_the_plan_hosts_and_units(client: TestClient, instance: In
     assert (answer["waiting"], answer["left"]) == (0, 100)
 
 
-def test_hosts_that_cannot_be_used_are_an_answer(client: TestClient, instance: Instance) -> None:  # noqa: F811
+def test_hosts_that_cannot_be_used_are_an_answer(client: TestClient, instance: Instance) -> None:
     (instance.settings.home / "hosts.yaml").write_text("- {name: h1}\n")
     answer = client.get(f"{API}/placement/plan")
     assert answer.status_code == 409
@@ -47,7 +47,7 @@ def test_hosts_that_cannot_be_used_are_an_answer(client: TestClient, instance: I
 
 
 def test_the_openapi_document_shows_an_example_of_the_answer(
-    client: TestClient,  # noqa: F811
+    client: TestClient,
     instance: Instance,
 ) -> None:
     from sluice_airflow.api.placement import PlacementOut

@@ -15,9 +15,7 @@ from sluice.monitoring.flow.platform import Platform
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.runtime.settings import get_settings
 from tests.monitoring.flow.made import healthy, hurting, nothing, seen
-from tests.plugins.test_api import Login, app, client, database, login
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
+from tests.plugins.application import Login
 
 PAGE = "/console/platform"
 HOSTILE = "<script>alert(1)</script>\"'&"
@@ -169,6 +167,7 @@ def test_a_run_leads_to_airflow_whatever_its_name_holds() -> None:
     assert address(FlowRun("a", "")) == "/dags/a"
 
 
+@pytest.mark.slow
 def test_the_newest_run_and_the_newest_success_of_a_dag(monkeypatch: pytest.MonkeyPatch) -> None:
     """On tables of Airflow's own models, in memory."""
     from airflow.models.dag import DagModel

@@ -16,9 +16,7 @@ from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore
 from sluice_airflow.console import dead
 from tests.engine.samples import spec
-from tests.plugins.test_api import Login, app, client, database, login
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
+from tests.plugins.application import Login
 
 HOSTILE = "<script>alert(1)</script>\"'&\0"
 AT = datetime(2015, 5, 19, 1, tzinfo=UTC)
@@ -121,10 +119,11 @@ def test_a_day_that_differs_shows_the_series_and_earlier_comparisons(
     assert missing.status_code == 404
 
 
+@pytest.mark.slow
 def test_a_day_is_computed_again_by_those_who_may(
     client: TestClient, login: Login, days: None, database: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sluice_airflow.console import quality
+    from sluice.stack import airflow_api
 
     triggered: list[Any] = []
 
@@ -140,7 +139,7 @@ def test_a_day_is_computed_again_by_those_who_may(
             triggered.append((self.for_user, dag, conf))
             return "run"
 
-    monkeypatch.setattr(quality, "Airflow", Airflow)
+    monkeypatch.setattr(airflow_api, "Airflow", Airflow)
     client.headers.update({"origin": "http://127.0.0.1:21080"})
     asked = {"topic": "logs", "day": "2015-05-18"}
     login.as_("viewer")

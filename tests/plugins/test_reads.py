@@ -88,6 +88,7 @@ def test_a_reader_that_leaves_gives_its_place_back() -> None:
         assert all(name.startswith("results") for name in source.threads)
 
 
+@pytest.mark.slow
 def test_a_slow_step_holds_up_nobody_else() -> None:
     go_on = threading.Event()
     with reading(Source(go_on=go_on)) as address, opened(address) as answer:
@@ -99,6 +100,7 @@ def test_a_slow_step_holds_up_nobody_else() -> None:
             go_on.set()
 
 
+@pytest.mark.slow
 def test_a_reader_that_takes_nothing_is_left() -> None:
     source = Source()
     with reading(source, stall=0.5) as address:

@@ -23,13 +23,11 @@ from hypothesis import strategies as st
 from sluice.results.reader import read
 from sluice.results.shape import TooManyRows
 from sluice.storage.hbase import HBaseUnavailable
+from tests.plugins.application import API, Login
 from tests.plugins.served import served
-from tests.plugins.test_api import API, Login, app, client, database, login
+from tests.results.questions import DAY_NUMBER, FIRST, SKETCHED, a_million, query, stored, task
 from tests.results.stored import DAY, Stored
-from tests.results.test_reader import DAY_NUMBER, FIRST, SKETCHED, a_million, query, stored, task
 from tests.waiting import SECONDS
-
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
 ADDRESS = f"{API}/tasks/sample/results"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -103,6 +101,7 @@ def test_a_page_says_where_its_own_rows_are_from(client: TestClient, layers: Sto
     ]
 
 
+@pytest.mark.slow
 def test_csv_and_arrow_have_the_same_rows(client: TestClient, layers: Stored) -> None:
     wanted = rows(client.get(ADDRESS))
     text = client.get(ADDRESS, headers={"accept": "text/csv"})
@@ -148,6 +147,7 @@ def test_parameters_ask_what_a_query_asks(
     ]
 
 
+@pytest.mark.slow
 def test_conditions_top_lists_and_orders(client: TestClient, layers: Stored) -> None:
     either = rows(client.get(ADDRESS, params={"where": ["client=c0", "client=c1", "path^=/img"]}))
     assert {row["client"] for row in either} == {"c0", "c1"}
@@ -160,6 +160,7 @@ def test_conditions_top_lists_and_orders(client: TestClient, layers: Stored) -> 
     assert [row["sum"] for row in by_sum] == sorted((row["sum"] for row in by_sum), reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["json", "csv", "arrow"])
 def test_pages_follow_each_other_to_the_end(client: TestClient, layers: Stored, style: str) -> None:
     whole = rows(client.get(ADDRESS))
@@ -180,6 +181,7 @@ def test_pages_follow_each_other_to_the_end(client: TestClient, layers: Stored, 
     assert number == len(whole) == 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("accept", "wanted"),
     [
@@ -212,6 +214,7 @@ def test_a_client_that_takes_no_format_is_told_which_there_are(
     assert len(answer.text) < 500
 
 
+@pytest.mark.slow
 def test_a_tag_saves_the_read_until_the_answer_changes(client: TestClient, layers: Stored) -> None:
     first = client.get(ADDRESS)
     tag = first.headers["etag"]
@@ -253,6 +256,7 @@ def test_an_answer_that_a_commit_overtook_has_no_tag(client: TestClient, layers:
     assert "etag" in client.get(ADDRESS, params=final).headers
 
 
+@pytest.mark.slow
 def test_a_large_answer_is_streamed_and_has_a_tag_if_it_is_final(
     client: TestClient, layers: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,6 +329,7 @@ def test_a_refusal_names_the_parameter_and_the_remedy(
     assert (found[0], said in found[1]) == (pointer, True), found
 
 
+@pytest.mark.slow
 @given(
     given=st.dictionaries(
         st.sampled_from(["since", "until", "where", "metrics", "top", "rollup", "sort", "limit", "format"]),
@@ -359,6 +364,7 @@ def test_what_is_not_there_or_away_is_said(client: TestClient, layers: Stored, d
     assert (away.status_code, away.headers["retry-after"]) == (503, "10")
 
 
+@pytest.mark.slow
 def test_who_finds_no_place_is_told_when_to_ask_again(
     client: TestClient, layers: Stored, app: FastAPI
 ) -> None:
@@ -382,6 +388,7 @@ def test_who_finds_no_place_is_told_when_to_ask_again(
     assert client.get(ADDRESS).status_code == 200
 
 
+@pytest.mark.slow
 def test_every_example_of_the_document_is_answered(client: TestClient, layers: Stored) -> None:
     from sluice_airflow.api.models import ResultsOut
 

@@ -17,10 +17,10 @@ import pytest
 
 from sluice.runtime.settings import Settings
 from sluice.stack.users import Role
-from tests.plugins.test_api_live import API, http, logged_in, name, token
-from tests.results.test_layers import DAY_MS, FIRST, Hours, counting, direct
+from tests.plugins.live import API, logged_in
+from tests.results.hours import DAY_MS, FIRST, Hours, counting, direct
 
-__all__ = ["counting", "http", "name", "token"]  # fixtures
+__all__ = ["counting"]
 
 pytestmark = pytest.mark.stack
 

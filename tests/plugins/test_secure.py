@@ -108,6 +108,7 @@ def test_a_client_that_trusts_the_authority_is_served(site: Site) -> None:
     until(lambda: taken(site) == 0, 20)
 
 
+@pytest.mark.slow
 def test_a_request_that_comes_with_the_handshake_is_answered(site: Site) -> None:
     """OpenSSL sends a TLS 1.3 client's last message and its request together."""
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -140,6 +141,7 @@ def test_plain_http_is_told_at_once(site: Site) -> None:
     until(lambda: taken(site) == 0, 20)
 
 
+@pytest.mark.slow
 def test_of_plain_http_nothing_is_kept(site: Site) -> None:
     process = psutil.Process()
     before = process.memory_info().rss
@@ -153,6 +155,7 @@ def test_of_plain_http_nothing_is_kept(site: Site) -> None:
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hello", [b"", b"\x16", b"\x16\x03\x01\x02\x00\x01", b"GET"], ids=repr)
 def test_whoever_does_not_go_on_is_shut_out(site: Site, hello: bytes) -> None:
     with closing(site.connected()) as connection:

@@ -5,25 +5,21 @@ from __future__ import annotations
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.plugins.test_api import API, Login, app, client, database, login  # noqa: F401 - fixtures
+from tests.plugins.application import API, Login
 from tests.sql.alone import Endpoint
-from tests.sql.test_statements import (  # noqa: F401 - the fixtures endpoint and instance
-    FOR_EVER,
-    Running,
-    endpoint,
-    instance,
-    runs,
-)
+from tests.sql.limited import FOR_EVER, Running, endpoint, instance, runs
 from tests.waiting import until
+
+__all__ = ["endpoint", "instance"]  # fixtures
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.usefixtures("instance")
 def test_over_rest_and_in_the_console_each_sees_and_ends_their_own_and_ops_all(
-    endpoint: Endpoint,  # noqa: F811
-    client: TestClient,  # noqa: F811
-    login: Login,  # noqa: F811
+    endpoint: Endpoint,
+    client: TestClient,
+    login: Login,
 ) -> None:
     for ends in ("DELETE", "POST"):
         running = Running(endpoint, f"{FOR_EVER} -- <b>\x1b", "eve")

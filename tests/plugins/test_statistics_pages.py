@@ -20,9 +20,9 @@ from sluice.storage.backfills import Backfills
 from sluice.storage.days import Days, published_now
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import line, spec
-from tests.plugins.test_api import Login, app, client, database, login
+from tests.plugins.application import Login
 
-__all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
+pytestmark = pytest.mark.slow
 
 PAGES = "/console/statistics"
 OWN = {"origin": "http://127.0.0.1:21080"}

@@ -53,20 +53,17 @@ def test_job_is_started_adopted_by_the_next_try_and_restarted_after_a_kill(modul
     first = running()
     trigger = execute(module, try_number=2)
     assert running() == first
+    log = home / "logs" / "sleeper.log"
 
     async def script(task: asyncio.Task) -> None:
-        await asyncio.sleep(0.2)
+        await asyncio.to_thread(until, lambda: "master local[2]" in log.read_text())
         assert running() == first
         os.kill(first, signal.SIGKILL)
-        killed = time.monotonic()
-        while running() in (0, first):
-            assert time.monotonic() < killed + SECONDS
-            await asyncio.sleep(0.02)
+        await asyncio.to_thread(until, lambda: running() not in (0, first))
         assert not task.done()
 
     assert run(watched(trigger, script)) is None
     assert running() not in (0, first)  # and it outlives the trigger
-    log = home / "logs" / "sleeper.log"
     until(lambda: log.read_text().count("master local[2]") == 2)
 
 
@@ -134,13 +131,10 @@ def test_changed_connection_restarts_the_job_with_it(
     before = running()
 
     async def script(task: asyncio.Task) -> None:
-        while not trigger._environment:  # what it was before
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(until, lambda: trigger._environment)  # what it was before
         connected("spark_default", conn_type="spark", host="spark://h:7077")
-        deadline = time.monotonic() + SECONDS
-        while "master spark://h:7077" not in (home / "logs" / "sleeper.log").read_text():
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.05)
+        log = home / "logs" / "sleeper.log"
+        await asyncio.to_thread(until, lambda: "master spark://h:7077" in log.read_text())
 
     run(watched(trigger, script))
     assert running() not in (0, before)
@@ -163,14 +157,14 @@ def test_connections_that_cannot_be_read_do_not_end_the_watch(
     monkeypatch.setattr(module, "aenvironment", away_after_the_first)
 
     async def script(task: asyncio.Task) -> None:
-        while len(asked) < 3 and not task.done():
-            await asyncio.sleep(0.05)
+        await asyncio.to_thread(until, lambda: len(asked) >= 3 or task.done())
 
     assert run(watched(trigger, script)) is None
     assert len(asked) >= 3
     assert running() == before
 
 
+@pytest.mark.slow
 def test_crash_loop_fails_the_task_with_the_end_of_the_log(
     module: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,10 +207,7 @@ def test_an_archive_that_falls_behind_gets_a_second_archiver_and_on_kill_stops_b
     (folder / "watch.progress.json").write_text(json.dumps(look))
 
     async def script(task: asyncio.Task) -> None:
-        deadline = time.monotonic() + SECONDS
-        while detached.adopt("archiver-2") is None:
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.05)
+        await asyncio.to_thread(until, lambda: detached.adopt("archiver-2") is not None)
         assert not task.done()
 
     run(watched(trigger, script))

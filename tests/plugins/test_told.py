@@ -132,6 +132,7 @@ def test_superseded_days_are_told_as_they_stand() -> None:
     assert at == "logs=1.,shop=0."
 
 
+@pytest.mark.slow
 @given(text=st.text(max_size=40) | st.sampled_from(["logs=1", "=1.", "logs=-1.", "logs=9.zz", "," * 20_000]))
 def test_a_position_that_is_none_of_ours_is_no_position(text: str) -> None:
     assert told(listener(known=text), look(1, {}))[0][0] == "commit"

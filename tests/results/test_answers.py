@@ -13,8 +13,10 @@ from sluice.results import answers
 from sluice.results.answers import Answers
 from sluice.results.reader import ResultsAnswer, read
 from sluice.storage.finals import Sides
+from tests.results.questions import DAY_NUMBER, query, stored, task
 from tests.results.stored import COMMIT, DAY, Stored
-from tests.results.test_reader import DAY_NUMBER, query, stored, task
+
+pytestmark = pytest.mark.slow
 
 LINES = [(hour, client, 0, 1) for hour in range(72) for client in range(5)]
 

@@ -14,8 +14,8 @@ from sluice.results.chart import Chart, chart
 from sluice.results.query import Top
 from sluice.results.reader import read
 from sluice.results.rows import STATES
+from tests.results.questions import DAYS, FIRST, LINES, Given, query, stored, task
 from tests.results.stored import DAY, Stored
-from tests.results.test_reader import DAYS, FIRST, LINES, Given, query, stored, task
 
 HOUR = 3_600_000
 METRICS = ["count", "sum", "p50"]
@@ -42,6 +42,7 @@ def cells(made: Chart, dimensions: list[str]) -> dict[tuple[Any, ...], list[floa
     return found
 
 
+@pytest.mark.slow
 @given(LINES, DAYS)
 def test_each_row_is_at_its_series_and_time_and_nothing_else_is_there(
     given_lines: list[Given], final: frozenset[int]

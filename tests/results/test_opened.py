@@ -118,6 +118,7 @@ def in_memory() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @given(
     batches=st.lists(BATCHES, min_size=1, max_size=4),
     later=st.lists(st.tuples(BATCHES, st.lists(BATCHES, max_size=3)), max_size=4),

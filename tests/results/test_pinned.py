@@ -14,8 +14,8 @@ from sluice.results.pinned import Pinned
 from sluice.results.query import BadQuery, Query, Top, Where
 from sluice.results.reader import read
 from tests.examples import examples
+from tests.results.questions import DAY_NUMBER, FIRST, LINES, Given, query, stored, task
 from tests.results.stored import DAY, Stored
-from tests.results.test_reader import DAY_NUMBER, FIRST, LINES, Given, query, stored, task
 
 TWO_DAYS: list[Given] = [(1, 0, 0, 1), (2, 1, 1, 2), (30, 0, 0, 3)]
 FINAL_DAY = {"since": FIRST, "until": FIRST + DAY}

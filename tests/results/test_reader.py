@@ -1,4 +1,4 @@
-"""The reader answers as counting the lines directly does, wherever each period is stored."""
+"""The reader answers as counting the lines directly does, wherever each period is stored (`pieces`)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import re
 import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
@@ -21,77 +19,27 @@ from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.results import results
 from sluice.results import shape
-from sluice.results.query import BadQuery, Order, Query, Top, Where
+from sluice.results.query import BadQuery, Order, Top, Where
 from sluice.results.reader import ResultsAnswer, read
-from sluice.state.series import in_order, series_schema
 from sluice.tasks.spec import ActiveTask
-from tests.engine.samples import ALL_METRICS, BYTES, active, by_hand, line, plan, records, spec
+from tests.engine.samples import ALL_METRICS, BYTES, by_hand, plan, records, spec
 from tests.examples import examples
-from tests.results.stored import COMMIT, DAY, Forgetful, Stored, series_of
-
-BEGIN = datetime(2015, 5, 17, tzinfo=UTC)
-FIRST = int(BEGIN.timestamp()) * 1000
-DAY_NUMBER = FIRST // DAY
-DIMENSIONS = [
-    {"name": "client", "extract": {"delimiter": " ", "index": 0}},
-    {"name": "path", "extract": {"delimiter": " ", "index": 6}},
-]
-SKETCHED = [*ALL_METRICS, "stddev", "unique", "p50", "top3"]
-PATHS = ("/", "/a_b", "/a%5F", "/img/x.png", "/img/y.gif")
-#: A line: hours since the first day, client, path, size.
-Given = tuple[int, int, int, int]
-LINES = st.lists(
-    st.tuples(st.integers(0, 71), st.integers(0, 4), st.integers(0, len(PATHS) - 1), st.integers(-1, 9)),
-    max_size=40,
+from tests.results.questions import (
+    DAY_NUMBER,
+    DAYS,
+    DIMENSIONS,
+    FIRST,
+    LINES,
+    SKETCHED,
+    Given,
+    a_million,
+    ask,
+    query,
+    stored,
+    task,
+    texts,
 )
-DAYS = st.frozensets(st.integers(DAY_NUMBER, DAY_NUMBER + 2))
-
-
-def task(metrics: Sequence[str] = ALL_METRICS, period: str = "1h", **more: Any) -> ActiveTask:
-    return active(spec(period=period, dimensions=DIMENSIONS, measure=BYTES, metrics=metrics, **more))[0]
-
-
-def texts(given: Sequence[Given]) -> list[bytes]:
-    return [
-        line(
-            client=f"c{client}",
-            at=BEGIN + timedelta(hours=hour),
-            path=PATHS[path],
-            size="-" if size < 0 else str(size),
-        )
-        for hour, client, path, size in given
-    ]
-
-
-def stored(of: ActiveTask, given: Sequence[Given], final: frozenset[int] = frozenset()) -> Stored:
-    return Stored(of, series_of(of, texts(given)), final)
-
-
-def query(**fields: Any) -> Query:
-    return Query(tasks=("sample",), **fields)
-
-
-def ask(layers: Stored, **fields: Any) -> list[dict[str, Any]]:
-    """The rows, which are the same where values are kept, and where nothing is."""
-    rows: list[dict[str, Any]] = read(layers, query(**fields))[0].table().to_pylist()
-    again, forgetful = (read(each, query(**fields))[0] for each in (layers, Forgetful(layers)))
-    for other in (again, forgetful):
-        found = other.table().to_pylist()
-        assert found == rows or ([*map(exact, found)], inexact(found)) == (
-            [*map(exact, rows)],
-            pytest.approx(inexact(rows), rel=1e-12),
-        )
-    assert again.periods == forgetful.periods
-    return rows
-
-
-def exact(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if not isinstance(value, float)}
-
-
-def inexact(rows: Sequence[dict[str, Any]]) -> list[float]:
-    """The numbers whose last digit depends on the order in which pieces are merged."""
-    return [value for row in rows for value in row.values() if isinstance(value, float)]
+from tests.results.stored import COMMIT, DAY
 
 
 def ms(row: dict[str, Any]) -> int:
@@ -173,6 +121,7 @@ def test_each_period_says_which_side_it_is_from(
     assert rows == sorted(rows, key=lambda row: (row["period"], row["client"], row["path"]))
 
 
+@pytest.mark.slow
 @given(
     given=LINES,
     final=DAYS,
@@ -264,6 +213,7 @@ def test_filters_equal_plain_python(
     ]
 
 
+@pytest.mark.slow
 @given(
     given=LINES,
     final=DAYS,
@@ -321,6 +271,7 @@ def test_a_sorted_page_says_where_all_that_was_read_is_from() -> None:
     assert answer.periods.num_rows == 9
 
 
+@pytest.mark.slow
 def test_only_the_blocks_of_the_time_asked_for_are_read() -> None:
     given = [(hour, client, 0, 1) for hour in range(72) for client in range(5)]
     layers = stored(task(), given, frozenset(range(DAY_NUMBER, DAY_NUMBER + 3)))
@@ -371,23 +322,6 @@ def test_what_would_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPat
     layers = stored(task(), [(hour, 0, 0, 1) for hour in range(5)])
     with pytest.raises(shape.TooManyRows, match="a top list reads more than 3 rows"):
         ask(layers, top=Top(n=1, metric="count"))
-
-
-def a_million() -> Stored:
-    """A million results of a task with one metric, 100 series by 10,000 minutes, all published."""
-    of = active(spec(period="1m", dimensions=DIMENSIONS[:1]))[0]
-    series, minutes = 100, 10_000
-    rows = pa.table(
-        {
-            "period_start": pa.array(FIRST + np.repeat(np.arange(minutes), series) * 60_000),
-            "d0": pa.array([f"client-{n:03d}" for n in range(series)] * minutes).dictionary_encode(),
-            "lines": pa.array(np.arange(series * minutes)),
-        },
-        schema=series_schema(of),
-    )
-    assert in_order(rows).equals(rows)
-    days = frozenset(range(DAY_NUMBER, DAY_NUMBER + 7))
-    return Stored(of, rows, days, block_bytes=1 << 20)
 
 
 @pytest.mark.slow

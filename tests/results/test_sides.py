@@ -11,8 +11,8 @@ from sluice.results.periods import ALWAYS
 from sluice.results.sides import KnownSides, window
 from sluice.storage.finals import Sides
 from tests.examples import examples
+from tests.results.questions import DAY_NUMBER, DAYS, FIRST, LINES, Given, stored, task
 from tests.results.stored import Stored
-from tests.results.test_reader import DAY_NUMBER, DAYS, FIRST, LINES, Given, stored, task
 
 HOUR = 3_600_000
 

@@ -16,6 +16,8 @@ from sluice.engine.results import results
 from sluice.results.agreement import judge
 from tests.engine.samples import BYTES, active, line, plan, records, spec
 
+pytestmark = pytest.mark.slow
+
 LINES = 24_000
 NUMBERS = [
     "count",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -94,10 +93,12 @@ def test_a_member_that_dies_is_started_again_under_its_name(start: Start, tmp_pa
     list(two.poll())
     killed = running(tmp_path)["job-2"]
     os.kill(killed, signal.SIGKILL)
-    deadline = time.monotonic() + 20
-    while running(tmp_path).get("job-2") in (None, killed):
-        assert time.monotonic() < deadline
+
+    def another() -> bool:
         list(two.poll())
+        return running(tmp_path).get("job-2") not in (None, killed)
+
+    until(another, poll=0.01)
     assert two.restarted_lately == 1
 
 

@@ -45,6 +45,7 @@ def test_second_start_is_refused_and_ensure_adopts(run: Path) -> None:
     assert detached.ensure("p", SLEEP, run=run, owner="") == (record, False)
 
 
+@pytest.mark.slow
 def test_racing_starters_make_one_process(run: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from sluice.runtime import detached\n"
@@ -102,6 +103,7 @@ def test_stop_kills_what_ignores_sigterm(run: Path) -> None:
     assert not detached.stop(record, 0, run=run)
 
 
+@pytest.mark.slow
 def test_stop_lets_a_process_end_its_children_and_then_ends_what_it_left(run: Path) -> None:
     child = "trap 'echo {0} was ended; exit' TERM; echo {0} is ready; while :; do sleep 0.1; done"
     script = "trap 'sleep 0.3; echo stops; kill $this; wait $this; exit' TERM; "

@@ -83,6 +83,7 @@ def test_a_setting_names_more_that_pass(monkeypatch: pytest.MonkeyPatch) -> None
     get_settings.cache_clear()
 
 
+@pytest.mark.slow
 def test_a_detached_process_has_its_secrets_in_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

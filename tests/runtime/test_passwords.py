@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+import pytest
+
 from sluice.runtime.passwords import ROUNDS, SECRET_ROUNDS, Hashed
 
 
@@ -20,5 +22,6 @@ def test_equal_passwords_have_different_hashes() -> None:
     assert first.hash != second.hash
 
 
+@pytest.mark.slow
 def test_a_persons_password_takes_many_rounds() -> None:
     assert Hashed.of("x").rounds == ROUNDS >= 600_000

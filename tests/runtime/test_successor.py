@@ -194,6 +194,7 @@ KILLED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ready", [False, True], ids=["before it is ready", "when it is ready"])
 @pytest.mark.parametrize("killed", KILLED.values(), ids=KILLED)
 def test_one_runs_in_the_end_whatever_is_killed_while_the_successor_waits(
@@ -208,6 +209,7 @@ def test_one_runs_in_the_end_whatever_is_killed_while_the_successor_waits(
     scene.settles(NEW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", [OLD, NEW, NEWEST], ids=["the old", "the new", "another"])
 @pytest.mark.parametrize("step", ["ensure", "stop", "_write", "forget"])
 def test_one_runs_in_the_end_if_the_supervisor_is_killed_after_any_step(

@@ -11,6 +11,7 @@ import pytest
 
 from sluice.runtime import detached, supervision
 from sluice.runtime.supervision import CrashLoop, Superseded, Supervisor
+from tests.waiting import until
 
 SLEEP = ["sleep", "60"]
 
@@ -31,8 +32,7 @@ def pid(run: Path) -> int:
 def kill(run: Path) -> int:
     killed = pid(run)
     os.kill(killed, signal.SIGKILL)
-    while detached.adopt("job", run):
-        time.sleep(0.01)
+    until(lambda: not detached.adopt("job", run), poll=0.01)
     return killed
 
 
@@ -56,10 +56,7 @@ def test_killed_process_is_restarted_by_the_next_poll_with_the_newest_environmen
     assert said[-1].startswith("RESTART 1 of job: STARTED job")
     assert pid(run) not in (0, killed)
     assert supervisor.restarted_lately == 1
-    deadline = time.monotonic() + 30
-    while "master=new" not in supervisor.log.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: "master=new" in supervisor.log.read_text(), poll=0.02)
 
 
 def test_process_outlives_its_supervisor_and_is_adopted(run: Path) -> None:
@@ -101,8 +98,7 @@ def test_restarts_slow_down_and_end_as_a_crash_loop(run: Path, monkeypatch: pyte
 
     def watch() -> None:
         while now[0] < 1200:
-            while detached.alive(detached.read("job", run)):
-                time.sleep(0.01)
+            until(lambda: not detached.alive(detached.read("job", run)), poll=0.01)
             if any(line.startswith("RESTART") for line in supervisor.poll()):
                 started.append(now[0] - 1000)
             now[0] += 1
@@ -123,6 +119,7 @@ def test_death_after_a_long_life_is_no_crash_loop(run: Path, monkeypatch: pytest
         assert list(supervisor.poll())[-1].startswith(f"RESTART {n} of job")
 
 
+@pytest.mark.slow
 def test_standing_still_is_a_reason_to_restart_only_while_lag_grows(run: Path) -> None:
     position, lag = [{"logs": {"0": 7}}], [5]
     supervisor = Supervisor(

@@ -78,6 +78,7 @@ def test_an_own_account_gives_no_more_guesses(clock: Callable[[], float]) -> Non
     assert guesses == 5
 
 
+@pytest.mark.slow
 def test_it_remembers_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     throttle = Throttle(tries=1, burst=10_000)
     for number in range(10_100):

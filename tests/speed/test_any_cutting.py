@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,8 @@ from tests.examples import examples
 from tests.identities import KEY
 from tests.messages import Message, block, decoded
 from tests.speed.routed.stages import Merged
+
+pytestmark = pytest.mark.slow
 
 PATHS = ["/", "/a", "/b_c", "/long" * 20]
 TASK = active(spec(dimensions=[{"name": "path", "extract": {"delimiter": " ", "index": 6}}]))

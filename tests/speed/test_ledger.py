@@ -62,7 +62,6 @@ def test_each_line_is_new_once(found: list[list[Row]]) -> None:
 records = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(1, 10)), max_size=8)
 
 
-@examples(100)
 @given(records, records, records)
 def test_records_taken_as_runs_are_claimed_like_their_lines(
     elsewhere: list[tuple[int, int, int]], before: list[tuple[int, int, int]], now: list[tuple[int, int, int]]

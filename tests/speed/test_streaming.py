@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from sluice.speed.batch_size import LARGEST_RECORD
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.streaming import TopicStream
 from tests.speed.test_take_up import NoSpark
+from tests.waiting import until
 
 RECORDS = 100
 
@@ -66,9 +66,7 @@ def test_a_batch_that_had_to_leave_lines_is_followed_by_the_next_one_at_once(
     progress: Any = SpeedProgress(tmp_path / "progress.json")
     stream = TopicStream(NoSpark(), settings, "logs", progress)
     stream.start()
-    deadline = time.monotonic() + 10
-    while not rests and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: rests, poll=0.01)
     stream.ask_to_stop()
     stream.join(5)
     assert ends == [32, 64, 96, 100]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,6 +25,7 @@ from sluice.storage.commits import Commit
 from sluice.tasks.topic_spec import TopicSpec
 from tests.engine.samples import active, spec
 from tests.identities import KEY
+from tests.waiting import until
 
 LONG_AGO = datetime(
     2100, 1, 1, tzinfo=UTC
@@ -168,9 +168,7 @@ def test_a_commit_that_may_or_may_not_be_made_ends_the_writer(
     progress: Any = SpeedProgress(tmp_path / "progress.json")
     stream = TopicStream(NoSpark(), Settings(home=tmp_path), "logs", progress)
     stream.start()
-    deadline = time.monotonic() + 10
-    while (len(lives) < 2 or not lives[-1].log.commits) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: len(lives) > 1 and lives[-1].log.commits, poll=0.01)
     stream.ask_to_stop()
     stream.join(5)
     assert [one.closed for one in lives] == [True, True]

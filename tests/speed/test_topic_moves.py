@@ -6,12 +6,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.runtime.settings import Settings
 from sluice.speed import topic_moves
 from sluice.speed.topic_moves import evened
+from tests.examples import examples
 
 DRIVERS = ("speed_layer", "speed_layer-2", "speed_layer-3")
 
@@ -45,7 +46,7 @@ def test_without_a_driver_that_runs_nothing_moves() -> None:
     assert not evened({"one": "speed_layer"}, (), {"one": 1.0})
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     st.lists(st.tuples(st.sampled_from(DRIVERS), st.floats(0, 1e8)), max_size=8),
     st.sets(st.sampled_from(DRIVERS), min_size=1),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,8 +15,10 @@ from sluice.sql import columns
 from sluice.sql.columns import LONG
 from tests.engine.samples import active, spec
 from tests.examples import examples
+from tests.results.questions import DAYS, LINES, SKETCHED, Given, ask, query, stored, task, texts
 from tests.results.stored import Stored, series_of
-from tests.results.test_reader import DAYS, LINES, SKETCHED, Given, ask, query, stored, task, texts
+
+pytestmark = pytest.mark.slow
 
 NAMES = [name for name, _, _ in LONG]
 #: Arrow's types for Spark's.

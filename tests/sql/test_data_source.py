@@ -21,8 +21,8 @@ from sluice.sql.data_source import NAME, ResultsSource
 from sluice.stack.daemons.hive import configure_python, python_modules
 from sluice.tasks import store
 from sluice.tasks.spec import ActiveTask
+from tests.results.questions import BEGIN, FIRST, ask, stored, task
 from tests.results.stored import DAY, Stored
-from tests.results.test_reader import BEGIN, FIRST, ask, stored, task
 
 GIVEN = [(hour, hour % 3, hour % 5, hour) for hour in range(72)]
 LONG = [name for name, _, _ in columns.LONG]

@@ -13,8 +13,8 @@ from sluice.results.periods import ALWAYS
 from sluice.results.reader import read
 from sluice.sql.shares import shares
 from tests.examples import examples
+from tests.results.questions import DAYS, FIRST, LINES, Given, ask, query, stored, task
 from tests.results.stored import DAY, Stored
-from tests.results.test_reader import DAYS, FIRST, LINES, Given, ask, query, stored, task
 
 HOUR = 3_600_000
 BOUNDS = st.tuples(st.integers(0, 72), st.integers(0, 72)).map(sorted)

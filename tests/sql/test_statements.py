@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import pytest
@@ -13,21 +11,19 @@ from typer.testing import CliRunner
 
 from sluice.cli.main import app as commands
 from sluice.cli.query_options import BadOption
-from sluice.runtime.settings import get_settings
 from sluice.storage import statements
 from sluice.storage.statements import StatementMissing
-from tests.sql import alone
 from tests.sql.alone import Endpoint
+from tests.sql.limited import FOR_EVER, SECONDS, Running, endpoint, instance, reason, runs
 from tests.waiting import until
+
+__all__ = ["endpoint", "instance"]  # fixtures
 
 pytestmark = pytest.mark.slow
 
-SECONDS = 240
 #: In which another user's small query is answered, on a machine that does much else: before the others end.
 SMALL_SECONDS = 200
 VALUES_SECONDS = 80
-#: It takes no memory.
-FOR_EVER = "SELECT count(*) FROM range(1000000000000000) WHERE id % 7 = 8"
 HOSTILE = {
     "collect_list": "SELECT size(collect_list(repeat(CAST(id AS STRING), 9))) FROM range(1000000000)",
     "for ever": FOR_EVER,
@@ -50,24 +46,6 @@ MALFORMED = {
 }
 
 
-@pytest.fixture(scope="module")
-def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    limits = {
-        "statement_seconds": SECONDS,
-        "result_rows": 200_000,
-        "result_bytes": 32 << 20,
-        "statements_of_user": 2,
-        "wait_seconds": 2,
-    }
-    with alone.running(tmp_path_factory.mktemp("statements"), **limits) as found:
-        yield found
-        assert found.process.poll() is None, alone.log_of(found)[-3000:]
-
-
-def reason(error: exc.Error) -> str:
-    return str(error.args[0].status.errorMessage)
-
-
 @pytest.mark.parametrize("setting", MALFORMED)
 def test_a_statement_s_shape_is_bounded(endpoint: Endpoint, setting: str) -> None:
     with pytest.raises(exc.OperationalError) as refused:
@@ -81,25 +59,6 @@ def test_ten_thousand_values_are_answered_soon(endpoint: Endpoint) -> None:
     asked = f"SELECT count(*) FROM range(10000) WHERE id IN ({values})"
     assert endpoint.ask(asked, "ann").rows == [(9_000,)]
     assert time.monotonic() - began < VALUES_SECONDS  # 50,000 took 90 s
-
-
-class Running:
-    """A statement that runs in a thread of its own, and how it ended."""
-
-    def __init__(self, endpoint: Endpoint, statement: str, user: str) -> None:
-        self.said = "0 rows"
-        self._thread = threading.Thread(target=self._run, args=(endpoint, statement, user))
-        self._thread.start()
-
-    def _run(self, endpoint: Endpoint, statement: str, user: str) -> None:
-        try:
-            self.said = f"{len(endpoint.ask(statement, user, 2 * SECONDS).rows)} rows"
-        except exc.OperationalError as error:
-            self.said = reason(error)
-
-    def end(self) -> str:
-        self._thread.join(2 * SECONDS)
-        return self.said
 
 
 @pytest.mark.parametrize("names", PAIRS, ids=" and ".join)
@@ -144,12 +103,6 @@ def cancel_all(endpoint: Endpoint, user: str) -> None:
             statements.cancel(endpoint.settings, each.id, user)
 
 
-def runs(endpoint: Endpoint) -> list[statements.Statement]:
-    """What of FOR_EVER runs now, as the platform sees it."""
-    found = statements.running(endpoint.settings)
-    return [each for each in found if each.state == "runs" and FOR_EVER in each.statement]
-
-
 def of(endpoint: Endpoint, user: str) -> list[tuple[str, str]]:
     """The id and state of FOR_EVER, as often as the user sees it run."""
     return [(row[0], row[4]) for row in endpoint.ask("SHOW STATEMENTS", user).rows if FOR_EVER in row[5]]
@@ -173,18 +126,6 @@ def test_statements_are_seen_and_cancelled_by_their_user_and_the_platform(endpoi
     assert "cancelled by its user" in running.end()
     with pytest.raises(StatementMissing):
         statements.cancel(endpoint.settings, own)
-
-
-@pytest.fixture
-def instance(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The endpoint is that of the instance, for commands and pages."""
-    settings = endpoint.settings
-    given = {"INSTANCE": settings.instance, "HOME": settings.home, "PORT_BASE": settings.port_base}
-    for name, value in given.items():
-        monkeypatch.setenv(f"SLUICE_{name}", str(value))
-    get_settings.cache_clear()
-    yield
-    get_settings.cache_clear()
 
 
 @pytest.mark.usefixtures("instance")

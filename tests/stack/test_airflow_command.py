@@ -14,6 +14,8 @@ from sluice.stack.airflow_api import Airflow
 from sluice.stack.airflow_command import ConnectionNotRead, connection
 from sluice.stack.airflow_session import AirflowSession
 
+pytestmark = pytest.mark.slow
+
 KEY = "-----BEGIN\n" + "a" * 400 + "\n[bold]:smile: é END-----"
 FIELDS: dict[str, Any] = {
     "conn_type": "ssh",
@@ -30,14 +32,12 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(instance="test", home=tmp_path, port_base=29_000)
 
 
-@pytest.mark.slow
 def test_a_variable_needs_no_database(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SSH_H1", json.dumps({**FIELDS, "port": 2222}))
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert connection(settings, "ssh_h1") == {**FIELDS, "port": "2222"}
 
 
-@pytest.mark.slow
 def test_one_that_is_missing_is_named(settings: Settings) -> None:
     with pytest.raises(
         ConnectionNotRead, match=r"'ssh_h1': Airflow does not give it \(Connection not found\.\)"

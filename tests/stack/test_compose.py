@@ -54,6 +54,7 @@ def settings(compose: dict[str, Any]) -> Settings:
     )
 
 
+@pytest.mark.slow
 def test_it_is_a_compose_file() -> None:
     check = Path(sys.executable).with_name("check-jsonschema")
     argv = [str(check), "--builtin-schema", "vendor.compose-spec", str(FILE)]

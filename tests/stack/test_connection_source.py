@@ -69,6 +69,7 @@ def test_other_machines_are_known_by_address() -> None:
     assert source_of(("fe80::1%eth0", 4000, 0, 2), 1) == "fe80::/64"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not namespace.possible(), reason="this user may make no network of its own here")
 def test_it_looks_from_where_it_began(listening: socket.socket) -> None:
     """As the process that relays the doors: it listens outside, and is inside."""

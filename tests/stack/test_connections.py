@@ -42,6 +42,7 @@ def test_round_trip_changes_nothing(settings: Settings, monkeypatch: pytest.Monk
         assert getattr(again, section) == getattr(settings, section)
 
 
+@pytest.mark.slow
 def test_environment_makes_another_process_use_the_connections() -> None:
     environment = connections.environment(
         {

@@ -14,6 +14,8 @@ import pytest
 
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("airflow-scheduler", "airflow-triggerer")
 SECONDS = 300.0
 
@@ -34,7 +36,6 @@ def shared(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
         running.wait()
 
 
-@pytest.mark.slow
 def test_each_waits_and_is_started_again(shared: tuple[subprocess.Popen[bytes], Path]) -> None:
     running, log = shared
     waiting = [f"[{name}] waiting for postgres" for name in NAMES]
@@ -50,7 +51,6 @@ def test_each_waits_and_is_started_again(shared: tuple[subprocess.Popen[bytes], 
     assert other.is_running()
 
 
-@pytest.mark.slow
 def test_both_end_with_it(shared: tuple[subprocess.Popen[bytes], Path]) -> None:
     running, log = shared
     until(lambda: len(psutil.Process(running.pid).children()) == len(NAMES), what="both are started")

@@ -1,4 +1,4 @@
-"""A network of the instance's own: closed but for its doors, and repaired when its gateway dies."""
+"""A network of the instance's own: closed but for its doors, and repaired when its `gateway` dies."""
 
 from __future__ import annotations
 

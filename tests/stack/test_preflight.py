@@ -53,6 +53,7 @@ def test_a_complete_machine_lacks_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "DISK_BYTES", 1 << 60)
     assert any("GiB are free below" in problem for problem in preflight.missing(tmp_path))

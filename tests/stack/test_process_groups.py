@@ -12,6 +12,8 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.stack import process_groups
 
+pytestmark = pytest.mark.slow
+
 DAEMON_THAT_DIES = """
 import subprocess, sys
 from sluice.runtime.settings import Settings
@@ -21,7 +23,6 @@ subprocess.Popen(["sleep", "60"], env={})  # as bare as after setproctitle
 """
 
 
-@pytest.mark.slow
 def test_a_child_without_environment_is_found_by_its_group(tmp_path: Path) -> None:
     settings = Settings(instance="test", home=tmp_path)
     daemon = [sys.executable, "-c", DAEMON_THAT_DIES, str(tmp_path)]
@@ -46,7 +47,6 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.slow
 def test_a_killed_daemon_is_found_until_its_port_is_free(tmp_path: Path) -> None:
     """The kernel first frees its memory, environment included; a gigabyte takes a while."""
     settings = Settings(instance="test", home=tmp_path)

@@ -88,6 +88,7 @@ def test_blocks_hold_the_merge_of_everything_whatever_their_layout(
                 assert block.layout == 1 or set((bucket_hash(keys) % block.layout).tolist()) == {block.bucket}
 
 
+@pytest.mark.slow
 def test_a_period_that_outgrows_its_block_moves_to_more() -> None:
     store = Store()
     store.apply(partials(range(5_000)))
@@ -162,6 +163,7 @@ def test_the_hash_never_changes() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_much_state_is_merged_a_few_versions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once, portioned = Store(), Store()
     batches = [partials(range(n, n + 300), hour=10 + n % 2) for n in range(0, 900, 100)]

@@ -182,6 +182,7 @@ def test_state_that_is_not_read_counts_for_the_limit_too(monkeypatch: pytest.Mon
         merge_into_blocks(series([1]), {PERIOD: 1}, lambda _: pytest.fail("read"), touch=touch)
 
 
+@pytest.mark.slow
 def test_a_period_that_is_laid_out_again_takes_the_batch_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of its blocks is folded and outgrown; what the batch adds to the others is not left behind."""
     monkeypatch.setattr(merging, "LIMIT", 2_000)

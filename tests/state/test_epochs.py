@@ -293,4 +293,4 @@ class Writers(RuleBasedStateMachine):
 
 
 Writers.TestCase.settings = settings(examples(60), stateful_step_count=25)
-TestWriters = Writers.TestCase
+TestWriters = pytest.mark.slow(Writers.TestCase)

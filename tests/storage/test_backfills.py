@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -16,26 +15,9 @@ from sluice.storage.backfills import BackfillPointer, Backfills, UnknownBackfill
 from sluice.storage.days import Days
 from sluice.storage.epochs import StatePeriod
 from sluice.storage.retention import Floor, LastLine, RetentionBook, expired_days
-from sluice.tasks.store import TaskStore
-from tests.engine.samples import spec
-from tests.tasks.database import sqlite
+from tests.storage.booked import DAY, NEXT, NOW, ask, commit, compute, database, open_range
 
-DAY = date(2015, 5, 17)
-NEXT = DAY + timedelta(days=1)
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def database() -> sa.Engine:
-    engine = sqlite()
-    with engine.connect() as connection:
-        raw: Any = connection.connection.driver_connection
-        for name in ("pg_advisory_lock", "pg_advisory_unlock"):
-            raw.create_function(name, 1, lambda key: 1)
-        raw.create_function("hashtextextended", 2, lambda text, seed: 1)
-        raw.create_function("greatest", 2, max)
-    TaskStore(engine).apply([spec()], "test")
-    return engine
+__all__ = ["database"]  # a fixture
 
 
 @pytest.fixture
@@ -45,32 +27,6 @@ def book(database: sa.Engine) -> Backfills:
 
 def pointer(bucket: int, day: date = DAY, column: str = "s:1", start: int = 0) -> BackfillPointer:
     return BackfillPointer(f"b1v1/{day}/{start}/2/{bucket}", 1, 1, day, start, 2, bucket, column, 100)
-
-
-def ask(book: Backfills, first: date = DAY, last: date = NEXT) -> Any:
-    return book.request(1, 1, topic="logs", first_day=first, last_day=last, user="ann")
-
-
-def commit(database: sa.Engine, seq: int, start: int, end: int, at: datetime = NOW) -> None:
-    row = {
-        "topic": "logs", "seq": seq, "token": "t", "topic_id": "id", "committed_at": at,
-        "start": {"0": start}, "end": {"0": end}, "tasks": [],
-        "counts": {"records": 10, "doubled": 1, "counted": 7, "dead": 2},
-    }  # fmt: skip
-    with database.begin() as connection:
-        connection.execute(sa.insert(schema.commits).values(**row))
-
-
-def open_range(database: sa.Engine, seq: int, start: int) -> None:
-    row = {"task_id": 1, "version": 1, "first_seq": seq, "topic": "logs", "start": {"0": start}}
-    with database.begin() as connection:
-        connection.execute(sa.insert(schema.task_ranges).values(**row))
-
-
-def compute(database: sa.Engine, day: date = DAY, backfills: int = 0, seq: int = 1) -> None:
-    Days(database, "logs").set_computed(
-        day, cut={"0": 100}, run_id="r", tasks_seq=seq, raw_lines=1, lines=1, backfills=backfills
-    )
 
 
 def test_a_request_is_written_down_and_in_the_tasks_history(book: Backfills) -> None:

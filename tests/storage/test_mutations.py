@@ -14,7 +14,6 @@ from thriftpy2.thrift import TMessageType
 from thriftpy2.transport.memory import TMemoryBuffer
 
 from sluice.storage.mutations import METHOD, ROW, requests
-from tests.examples import examples
 
 WHOLE = 1 << 30
 NAMES = ("r:o", "r:oe")
@@ -53,7 +52,6 @@ cells = st.tuples(st.binary(max_size=300), st.fixed_dictionaries(dict.fromkeys(N
 
 
 @given(rows=st.lists(cells, min_size=1, max_size=20), timestamp=st.integers(0, 2**62))
-@examples(100)
 def test_a_request_is_what_the_library_makes_of_the_same_rows(rows: Sequence[Row], timestamp: int) -> None:
     assert list(requests("results", table_of(rows), timestamp, 100, WHOLE)) == [
         expected("results", rows, timestamp)
@@ -61,7 +59,6 @@ def test_a_request_is_what_the_library_makes_of_the_same_rows(rows: Sequence[Row
 
 
 @given(rows=st.lists(cells, max_size=20), most=st.integers(1, 7), size=st.integers(1, 2_000))
-@examples(100)
 def test_requests_are_bounded_and_hold_all_rows_in_order(rows: Sequence[Row], most: int, size: int) -> None:
     bodies = [expected("t", rows[n : n + 1], 5) for n in range(len(rows))]
     empty = len(expected("t", [], 5))

@@ -12,7 +12,7 @@ from sluice.storage.news import News
 from sluice.storage.past import TopicPast
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
-from tests.storage.test_backfills import commit
+from tests.storage.booked import commit
 from tests.tasks.database import sqlite
 
 DAY = date(2015, 5, 17)

@@ -60,6 +60,7 @@ def test_bytes_that_are_not_utf8_are_read_as_they_are_and_missing_columns_are_nu
     assert batch.to_pylist() == [{"number": None, "line": b"a\xff\x80b"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dictionary", [False, True])
 def test_a_batch_of_long_lines_has_fewer(tmp_path: Path, dictionary: bool) -> None:
     """Even where the file is small because all lines are equal."""

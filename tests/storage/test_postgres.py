@@ -72,6 +72,7 @@ class AwayForAWhile:
         return "back"
 
 
+@pytest.mark.slow
 def test_patience_outlasts_a_restart() -> None:
     assert patiently(AwayForAWhile(2), 10) == "back"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 import yaml
 
 from sluice.engine.count import count
@@ -73,6 +74,7 @@ def test_each_is_its_own_document() -> None:
     assert parse_tasks(text) == TASKS
 
 
+@pytest.mark.slow
 def test_each_counts_something_of_a_log() -> None:
     lines = b"".join(batches(3000)).split(b"\n")[:-1]
     specs = [task.with_sets(LISTS) for task in TASKS]

@@ -99,6 +99,7 @@ def test_awk_prints_the_same_numbers(number: int) -> None:
         assert [got["count"], *([got.get("sum", 0)] if "sum" in task.metrics else [])] == values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", [1, COMPILED_LINES])
 def test_odd_requests_and_users_count_under_their_own_values(copies: int) -> None:
     """As awk's words one in six would be right; `copies`: by the expressions, and by the kernel."""

@@ -89,6 +89,7 @@ def test_what_is_neither_a_name_nor_keys_and_values(written: Any) -> None:
     assert {p.pointer for p in refused.value.problems} == {"/0/grouping"}
 
 
+@pytest.mark.slow
 def test_a_name_alone_loads_no_strategy() -> None:
     code = (
         "import sys; from sluice.tasks.grouping import GroupingSpec; "

@@ -67,6 +67,7 @@ near = st.sampled_from(ZONES).flatmap(
 )
 
 
+@pytest.mark.slow
 @given(seconds, near)
 def test_every_instant_lies_in_exactly_one_period(length: int, place: tuple[str, int]) -> None:
     zone, at = place
@@ -80,6 +81,7 @@ def test_every_instant_lies_in_exactly_one_period(length: int, place: tuple[str,
     assert period.start(start - 1) < start
 
 
+@pytest.mark.slow
 @given(seconds, near, st.lists(st.integers(-3 * DAY, 3 * DAY), max_size=20))
 def test_starts_increase_with_the_instants(length: int, place: tuple[str, int], by: list[int]) -> None:
     zone, at = place

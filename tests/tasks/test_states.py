@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from sluice.storage import schema
 from sluice.tasks import TaskSpec, TasksRefused
-from sluice.tasks.store import TaskChanged, TaskStore, UnknownTask
+from sluice.tasks.store import TaskStore
+from sluice.tasks.versions import TaskChanged, UnknownTask
 from tests.engine.samples import BYTES, spec
 
 

@@ -42,6 +42,7 @@ def test_a_log_is_combined_format_in_order_of_time() -> None:
     assert list(dict.fromkeys(days)) == [b"30/Jan/2026", b"31/Jan/2026", b"01/Feb/2026", b"02/Feb/2026"]
 
 
+@pytest.mark.slow
 def test_a_sample_follows_the_frequencies() -> None:
     matches = [COMBINED.fullmatch(line) for line in b"".join(batches(100_000)).splitlines()]
     assert all(matches)
@@ -52,6 +53,7 @@ def test_a_sample_follows_the_frequencies() -> None:
     assert 0.05 < sizes[True] / 100_000 < 0.25  # 304 and HEAD have no body
 
 
+@pytest.mark.slow
 def test_the_same_seed_makes_the_same_log(tmp_path: Path) -> None:
     write(tmp_path / "a", 1_000, seed=5)
     write(tmp_path / "b", 1_000, seed=5)

@@ -45,6 +45,7 @@ def server(settings: Settings, folder: Path, reserve: int = 0) -> Server:
     return Server(Pattern.parse(f"{folder}/elsewhere/access.%Y-%m-%d.log", settings.home), reserve)
 
 
+@pytest.mark.slow
 @formats
 def test_a_packed_log_is_read_by_its_first_bytes_whatever_its_name(tmp_path: Path, suffix: str) -> None:
     lines = [LINE + b"%d" % n for n in range(30_000)]
@@ -56,6 +57,7 @@ def test_a_packed_log_is_read_by_its_first_bytes_whatever_its_name(tmp_path: Pat
         assert list(read_lines(made(tmp_path, data))) == lines
 
 
+@pytest.mark.slow
 @formats
 def test_what_unpacks_to_more_than_the_bound_ends_there_and_the_setting_raises_it(
     tmp_path: Path, suffix: str
@@ -66,6 +68,7 @@ def test_what_unpacks_to_more_than_the_bound_ends_there_and_the_setting_raises_i
     assert sum(map(len, blocks(bomb, 128 << 20))) == AT_LEAST + (8 << 20)
 
 
+@pytest.mark.slow
 @formats
 def test_a_line_without_an_end_takes_no_memory(tmp_path: Path, suffix: str) -> None:
     bomb = made(tmp_path, PACKED[suffix](b"first\n" + b"x" * (60 << 20)))
@@ -77,6 +80,7 @@ def test_a_line_without_an_end_takes_no_memory(tmp_path: Path, suffix: str) -> N
     assert most < 40 << 20
 
 
+@pytest.mark.slow
 def test_lines_without_a_date_take_no_memory(settings: Settings, tmp_path: Path) -> None:
     bomb = made(tmp_path, gzip.compress((b"x" * 1_000 + b"\n") * 60_000))
     tracemalloc.start()

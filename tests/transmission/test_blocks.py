@@ -78,6 +78,7 @@ def by_hand(message: Message) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @examples(150)
 @given(st.lists(messages(), max_size=8), st.integers(1, 12))
 def test_any_record_is_split_as_plain_python_does(some: list[Message], most: int) -> None:
@@ -105,6 +106,7 @@ def test_each_line_of_a_block_has_its_own_place_in_the_file() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_line_of_16_mib_is_a_line_and_very_many_empty_lines_come_in_portions() -> None:
     long = block(0, "a.log", 0, [b"x" * (16 << 20)])
     empty = [block(n, "b.log", n << 18, [b""] * 60_000) for n in range(1, 5)]

@@ -95,6 +95,7 @@ def test_a_time_of_any_value_is_one_that_python_and_postgresql_have(time: int, s
         assert found.timestamp == min(max(0, time), LAST_MS)
 
 
+@pytest.mark.slow
 def test_200_000_headers_are_read_and_more_are_too_large() -> None:
     began = time.thread_time()
     (found,) = read(batch(0, [record(0, b"x", [*([(b"h", b"v")] * 200_000), *IDENTITY])]))
@@ -200,6 +201,7 @@ def broken(draw: st.DrawFn, base: int) -> bytes:
     )
 
 
+@pytest.mark.slow
 @examples(400)
 @given(st.lists(st.booleans(), min_size=1, max_size=4), st.data())
 def test_whatever_a_batch_holds_the_good_ones_are_read_and_offsets_rise(

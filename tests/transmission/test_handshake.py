@@ -17,8 +17,9 @@ from sluice.transmission.topics import Topics
 from sluice_hosts.trust import certificates
 from tests.waiting import SECONDS
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_a_broker_that_says_nothing_holds_up_nobody_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

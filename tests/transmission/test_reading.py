@@ -17,6 +17,7 @@ from sluice.transmission.topics import Topics
 READS_NOTHING = {"include/sluice_lab/transmission/run.py"}
 
 
+@pytest.mark.slow
 def test_every_consumer_is_made_in_one_place() -> None:
     makers = set()
     for path in (*ROOT.glob("include/**/*.py"), *ROOT.glob("jobs/*.py"), *ROOT.glob("plugins/**/*.py")):

@@ -16,7 +16,8 @@ from sluice.runtime import days
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
-    from sluice.stack.airflow_api import Airflow, DagRun
+    from sluice.stack.airflow_answers import DagRun
+    from sluice.stack.airflow_api import Airflow
 
 DAG, RECONCILE = "nightly_batch", "reconcile"
 POLL_SECONDS = 2.0

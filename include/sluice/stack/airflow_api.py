@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from datetime import time as time_of_day
 from types import TracebackType
@@ -33,39 +32,13 @@ from airflow_client.client import (
 )
 
 from sluice.runtime.settings import Settings
-from sluice.stack.airflow_session import AirflowError, AirflowSession
+from sluice.stack.airflow_answers import AirflowError, AirflowTimeout, DagRun
+from sluice.stack.airflow_session import AirflowSession
 
-SUCCESS = "success"
-FINISHED = frozenset({SUCCESS, "failed"})
 POLL_SECONDS = 1.0
 PAGE = 100  # the API's own limit
 BACKFILL_DAYS = 50  # a backfill is not longer: a page has to have all of its runs
 CONFLICT = 409
-
-
-class AirflowTimeout(TimeoutError):
-    """A run or a backfill did not end in time; the message names it."""
-
-
-@dataclass(frozen=True)
-class DagRun:
-    """One run of a DAG."""
-
-    dag: str
-    id: str
-    state: str
-    kind: str  # scheduled, manual, backfill, asset_triggered
-    day: date | None  # the day on which its data interval starts
-    started: datetime | None
-    ended: datetime | None
-
-    @property
-    def finished(self) -> bool:
-        return self.state in FINISHED
-
-    @property
-    def succeeded(self) -> bool:
-        return self.state == SUCCESS
 
 
 class Airflow:

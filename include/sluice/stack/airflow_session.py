@@ -10,6 +10,7 @@ from urllib3 import Retry
 
 from sluice.runtime.settings import Settings, read_secret
 from sluice.stack import platform_user
+from sluice.stack.airflow_answers import AirflowError
 
 REQUEST_SECONDS = 120.0  # the first requests after a start take half a minute on two busy cores
 #: A GET request is repeated for two minutes while the API or its database restarts. Any other request is
@@ -24,14 +25,6 @@ PATIENCE = Retry(
     raise_on_status=False,
 )
 UNAUTHORIZED, ERROR = 401, 400
-
-
-class AirflowError(RuntimeError):
-    """Airflow refused a request; the message says why."""
-
-    def __init__(self, what: str, status: int, reason: bytes) -> None:
-        super().__init__(f"{what}: {status} {reason[:500].decode(errors='replace')}")
-        self.status = status
 
 
 class AirflowSession(ApiClient):

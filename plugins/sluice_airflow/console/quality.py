@@ -12,8 +12,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response, status
 
 from sluice.results.agreement import how
 from sluice.runtime.days import is_over, today
-from sluice.stack.airflow_api import Airflow
-from sluice.stack.airflow_session import AirflowError
+from sluice.stack.airflow_answers import AirflowError
 from sluice.storage import history, reconciled
 from sluice.storage.calendar import STATES, CalendarState, DayState, days_of
 from sluice.storage.days import Days
@@ -134,6 +133,8 @@ def compute_again(
     request: Request, user: Writer, settings: Instance, *, database: Database, topics: Topics, given: Given
 ) -> Response:
     """Let the nightly run compute the day again; `reconcile` then compares it."""
+    from sluice.stack.airflow_api import Airflow
+
     topic = given.get("topic")
     try:
         day = date.fromisoformat(given.get("day"))

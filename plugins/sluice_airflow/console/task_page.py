@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from sluice.batch.backfill.ask import BadDays, ask
 from sluice.batch.backfill.published import note, superseded
-from sluice.stack.airflow_session import AirflowError
+from sluice.stack.airflow_answers import AirflowError
 from sluice.storage.backfills import Backfill, Backfills, DaysDropped
 from sluice.tasks.changes import ChangeAction, to_yaml
 from sluice.tasks.versions import HistoryEntry

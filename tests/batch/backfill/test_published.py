@@ -4,39 +4,13 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-import pytest
-import sqlalchemy as sa
-
 from sluice.batch.backfill.published import note, superseded
 from sluice.runtime.days import today
-from sluice.storage.backfills import Backfill, Backfills
-from sluice.storage.days import published_now
-from tests.storage.test_backfills import DAY, ask, commit, compute, database, open_range
+from sluice.storage.backfills import Backfills
+from tests.batch.backfill.filled import book, fill, publish
+from tests.storage.booked import DAY, ask, compute, database
 
-__all__ = ["database"]  # the fixture
-
-
-@pytest.fixture
-def book(database: sa.Engine) -> Backfills:
-    commit(database, 1, 0, 100)
-    open_range(database, 1, 40)
-    return Backfills(database, patience=0)
-
-
-def publish(book: Backfills, day: date, backfills: int = 0) -> None:
-    compute(book.engine, day, backfills)
-    with book.engine.begin() as connection:
-        published_now(connection, "logs", day, {"0": 100})
-
-
-def fill(book: Backfills, first: date, last: date) -> Backfill:
-    asked = ask(book, first, last)
-    with book.filling(asked) as filling:
-        for day in asked.days:
-            filling.replace(day, [], 1)
-            filling.set_projected(day)
-    book.set_finished(asked.id)
-    return book.get(asked.id)
+__all__ = ["book", "database"]  # fixtures
 
 
 def after(days: int) -> date:

@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from sluice_hosts.emulated import power
 from tests.waiting import until
 
@@ -13,6 +15,7 @@ from tests.waiting import until
 BEGINS = "while :; do sleep 30 & done"
 
 
+@pytest.mark.slow
 def test_what_begins_while_the_power_goes_ends_too(tmp_path: Path) -> None:
     own = {**os.environ, power.HOME: str(tmp_path)}
     with subprocess.Popen(["sh", "-c", BEGINS], env=own):

@@ -375,6 +375,7 @@ def test_what_a_dead_host_had_does_not_wait_for_a_move_that_evens_out(instance: 
         pass  # it was given up
 
 
+@pytest.mark.slow
 def test_what_is_at_work_is_not_broken_off_because_the_next_plan_fails(
     instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -421,6 +422,7 @@ def test_a_log_that_nobody_reads_any_more_ends_no_move(instance: Instance, silen
         pass  # it was given up
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("silent", [True, False], ids=["starts", "evens out"])
 def test_nothing_is_at_rest_between_a_move_and_what_it_held_up(
     instance: Instance, monkeypatch: pytest.MonkeyPatch, silent: bool
@@ -506,6 +508,7 @@ def test_a_unit_that_cannot_move_keeps_no_other_on_a_host_that_is_gone(instance:
     assert open_alerts(instance) == []
 
 
+@pytest.mark.slow
 def test_failures_use_the_budget_up(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failures, "FIRST", timedelta(0))
     instance.hosts(h1=8, h2=8)
@@ -542,6 +545,7 @@ def test_a_unit_without_a_place_is_an_alert_until_it_has_one(instance: Instance)
     assert open_alerts(instance) == []
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @examples(60)
 def test_whatever_happens_budgets_hold_and_groups_stay_apart(data: st.DataObject) -> None:

@@ -42,6 +42,7 @@ def test_what_a_process_started_counts_for_it_also_what_has_ended() -> None:
     assert found.processes == {7: processes.Process("7.90000", 14.5, 100.0)}
 
 
+@pytest.mark.slow
 def test_the_session_of_a_process_is_read_and_no_other() -> None:
     work = "import time\nwhile time.process_time() < 0.3: pass\ntime.sleep(60)"
     busy = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {work!r}])"

@@ -91,6 +91,7 @@ def test_no_two_tasks_have_a_dimension_set_or_a_filter_in_common() -> None:
     assert len({s.measure for s in specs[:8]}) == 8
 
 
+@pytest.mark.slow
 def test_the_engine_counts_the_made_lines_as_plain_python_does() -> None:
     lines = workload.lines(500, seconds=120)
     specs = workload.tasks(8)
@@ -169,6 +170,7 @@ def test_a_page_can_be_read_back() -> None:
         page.bars(text.replace("12.5 x", "9.5 x"))
 
 
+@pytest.mark.slow
 def test_the_page_and_its_plots_are_written(tmp_path: Path) -> None:
     sample().write(tmp_path)
     page.write(tmp_path, tmp_path / "page.md", tmp_path / "images")
@@ -232,6 +234,7 @@ def test_numbers_for_people() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", kernels.WAYS)
 def test_every_way_of_the_pass_counts_the_same(way: str) -> None:
     specs = workload.tasks(16)
@@ -263,6 +266,7 @@ def test_the_bars_of_the_whole_platform() -> None:
     assert bars["freshness at half that rate, 99th percentile"].figure == math.inf
 
 
+@pytest.mark.slow
 def test_memory_is_measured_every_ten_seconds_and_the_lag_at_each_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ from sluice.stack.progress import (
 )
 from sluice.stack.supervisord import Program
 from sluice.storage.alerts import Alert
-from tests.cli.test_grouping import ROUTED, document
+from tests.cli.routed import ROUTED, document
 
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)
 TIERS = {"web1": "edge", "web2": "edge", "collector1": "collector"}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from sluice.monitoring.flow.asks import Asks, Question
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -47,9 +47,7 @@ def test_a_question_that_hangs_holds_up_nobody_and_does_not_pile_up(gate: thread
         said = asks.look(questions, 0.05)
         assert said["hangs"].value is None
         assert said["hangs"].waiting > 0
-    until = time.monotonic() + 30
-    while asks.look(questions, 0.05)["answers"].value != "now":
-        assert time.monotonic() < until
+    until(lambda: asks.look(questions, 0.05)["answers"].value == "now", poll=0.0)
     assert begun == [1]
     gate.set()
     assert asks.look({"hangs": Question(lambda: "again", 3600.0)}, 30.0)["hangs"].value == "late"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from sluice.monitoring.flow.seen import AgentNow, FlowLook, agents, asked
 from sluice.runtime.settings import Settings
 from sluice.stack.catalogue import DAEMONS
 from tests.monitoring.instance import settings_of
+from tests.waiting import until
 
 COUNTERS = {
     "SOURCE.lines": {"StartTime": "1"},
@@ -88,9 +88,7 @@ def test_a_look_at_what_hangs_and_fails_says_so_and_goes_on(
     monkeypatch.setattr(module, "PATIENCE", 0.2)
     look = FlowLook(settings_of(tmp_path), fails)
     try:
-        until = time.monotonic() + 30
-        while look().runs.error != "no database":
-            assert time.monotonic() < until
+        until(lambda: look().runs.error == "no database", poll=0.0)
         found = look()
         assert found.daemons["kafka"].value is None
         assert found.daemons["kafka"].waiting > 0

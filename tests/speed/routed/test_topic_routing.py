@@ -34,6 +34,8 @@ from sluice.tasks.grouping import GroupingSpec
 from tests.engine.samples import BYTES, active, line, spec
 from tests.speed.routed.stages import Merged, by_version, one_stage, two_stages
 
+pytestmark = pytest.mark.slow
+
 CLIENT = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
 ONE = (1, 1)
 #: A client that sends half of all lines, and two slices of the batch.

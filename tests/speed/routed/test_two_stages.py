@@ -130,6 +130,7 @@ def test_each_task_of_a_batch_may_have_a_grouping_of_its_own(
 LINES = [line(client=f"c{n % 7}", size=str(n), path=f"/{n % 11}") for n in range(500)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ROUTED)
 def test_routers_go_on_from_batch_to_batch_and_results_stay_the_same(strategy: str) -> None:
     """Three batches, with plans, summaries and times learnt between them."""
@@ -144,6 +145,7 @@ def test_routers_go_on_from_batch_to_batch_and_results_stay_the_same(strategy: s
     assert {each["error"] for each in groupings.shown("logs", by_version(TASKS)).values()} == {None}
 
 
+@pytest.mark.slow
 def test_a_worker_that_aggregates_piece_by_piece_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     routes = routes_of(by_version(TASKS), "key", workers=2, sources=4)
     slices = [LINES[n::4] for n in range(4)]
@@ -157,6 +159,7 @@ def test_a_worker_that_aggregates_piece_by_piece_counts_the_same(monkeypatch: py
     )
 
 
+@pytest.mark.slow
 def test_the_same_batch_is_routed_the_same_when_it_is_done_again() -> None:
     routes = routes_of(by_version(TASKS), "kg2", workers=5, sources=2)
     slices = [LINES[:250], LINES[250:]]

@@ -17,6 +17,8 @@ from sluice.engine.rowkey import series_values
 from sluice.tasks.sql import compile_sql
 from tests.engine.samples import active, line, plan, records
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2015, 5, 17, tzinfo=UTC)
 #: The dimensions' values and the day; the metric; its value.
 Found = tuple[tuple[str, ...], str, float]

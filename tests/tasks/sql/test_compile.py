@@ -1,4 +1,4 @@
-"""SELECTs and the specs that they compile to."""
+"""SELECTs and the specs that they compile to: `statement`, `values`, `conditions` and `metrics` together."""
 
 from __future__ import annotations
 

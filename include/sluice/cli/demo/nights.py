@@ -16,7 +16,8 @@ from sluice.runtime.days import is_over, stretches
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
-    from sluice.stack.airflow_api import Airflow, DagRun
+    from sluice.stack.airflow_answers import DagRun
+    from sluice.stack.airflow_api import Airflow
 
 BACKFILL_SECONDS = 3600.0
 LOOK_SECONDS = 5.0
@@ -86,7 +87,7 @@ def run_nights(airflow: Airflow, days: list[date], progress: Callable[[], None])
 
 def patiently(wait: Callable[[float], list[DagRun]], progress: Callable[[], None]) -> list[DagRun]:
     """Wait for Airflow's runs, showing progress meanwhile."""
-    from sluice.stack.airflow_api import AirflowTimeout
+    from sluice.stack.airflow_answers import AirflowTimeout
 
     deadline = time.monotonic() + BACKFILL_SECONDS
     while True:

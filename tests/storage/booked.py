@@ -1,0 +1,59 @@
+"""Books of days and backfills with entries, on SQLite without a daemon."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from sluice.storage import schema
+from sluice.storage.backfills import Backfills
+from sluice.storage.days import Days
+from sluice.tasks.store import TaskStore
+from tests.engine.samples import spec
+from tests.tasks.database import sqlite
+
+DAY = date(2015, 5, 17)
+NEXT = DAY + timedelta(days=1)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def database() -> sa.Engine:
+    engine = sqlite()
+    with engine.connect() as connection:
+        raw: Any = connection.connection.driver_connection
+        for name in ("pg_advisory_lock", "pg_advisory_unlock"):
+            raw.create_function(name, 1, lambda key: 1)
+        raw.create_function("hashtextextended", 2, lambda text, seed: 1)
+        raw.create_function("greatest", 2, max)
+    TaskStore(engine).apply([spec()], "test")
+    return engine
+
+
+def ask(book: Backfills, first: date = DAY, last: date = NEXT) -> Any:
+    return book.request(1, 1, topic="logs", first_day=first, last_day=last, user="ann")
+
+
+def commit(database: sa.Engine, seq: int, start: int, end: int, at: datetime = NOW) -> None:
+    row = {
+        "topic": "logs", "seq": seq, "token": "t", "topic_id": "id", "committed_at": at,
+        "start": {"0": start}, "end": {"0": end}, "tasks": [],
+        "counts": {"records": 10, "doubled": 1, "counted": 7, "dead": 2},
+    }  # fmt: skip
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.commits).values(**row))
+
+
+def open_range(database: sa.Engine, seq: int, start: int) -> None:
+    row = {"task_id": 1, "version": 1, "first_seq": seq, "topic": "logs", "start": {"0": start}}
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.task_ranges).values(**row))
+
+
+def compute(database: sa.Engine, day: date = DAY, backfills: int = 0, seq: int = 1) -> None:
+    Days(database, "logs").set_computed(
+        day, cut={"0": 100}, run_id="r", tasks_seq=seq, raw_lines=1, lines=1, backfills=backfills
+    )
