@@ -1,3 +1,5 @@
+"""Days that the offline layer did not count become alerts, and these are cleared: `offline`."""
+
 from __future__ import annotations
 
 import secrets

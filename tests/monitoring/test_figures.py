@@ -1,4 +1,4 @@
-"""What a scrape shows, as Prometheus' own parser reads it."""
+"""What a scrape shows, as Prometheus' own parser reads it; what `job_figures` reads is among it."""
 
 from __future__ import annotations
 
