@@ -33,7 +33,7 @@ from sluice.speed.progress import SpeedProgress
 from sluice.stack.job_hosting import job_hosting
 from sluice.stack.jobs import SPEED_LAYER, drivers
 from sluice.stack.progress import DriverState, progress_file
-from sluice.storage.commits import FencedOut
+from sluice.storage.tables.commits import FencedOut
 
 FENCED = 3
 

@@ -13,8 +13,9 @@ import sys
 from sluice.cli import instance
 from sluice.runtime.jvm import QUICK
 from sluice.runtime.settings import Settings
-from sluice.stack import bringup, entry, network, ports, shutdown, supervisord
+from sluice.stack import bringup, entry, shutdown, supervisord
 from sluice.stack.catalogue import DAEMONS
+from sluice.stack.networking import network, ports
 from sluice_lab.bench import databases
 
 TEST_INSTANCE = "test"

@@ -18,8 +18,9 @@ import tests.inside  # noqa: F401 (enters the network)
 from sluice.metrics import load_team
 from sluice.runtime import garbage, passwords
 from sluice.runtime.settings import ROOT, Settings, get_settings
-from sluice.stack import network, supervisord
+from sluice.stack import supervisord
 from sluice.stack.environment import environment
+from sluice.stack.networking import network
 from tests.bring_up import instance_settings, take_down, variables
 from tests.marked import left_out, refused, whole
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from sluice.stack import network
+from sluice.stack.networking import network
 from tests.bring_up import instance_settings
 
 if not os.environ.get("PYTEST_XDIST_WORKER"):  # a worker begins where its starter is

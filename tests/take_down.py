@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.stack import network
+from sluice.stack.networking import network
 from tests.bring_up import instance_settings, take_down
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ from fastapi import HTTPException, status
 from jwt import ExpiredSignatureError, InvalidTokenError
 
 from sluice.runtime.settings import get_settings
-from sluice.stack import platform_user
 from sluice.stack.admitted import Admitted
+from sluice.stack.airflow import platform_user
 from sluice.stack.users import SERVICE, User, Users
 from sluice_airflow.caller import Caller
 from sluice_airflow.cut_off import CutOff

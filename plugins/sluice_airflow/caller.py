@@ -6,7 +6,7 @@ from typing import Any
 
 from sluice.runtime.origin import set_origin
 from sluice.runtime.settings import get_settings
-from sluice.stack.loopback import source_at
+from sluice.stack.networking.loopback import source_at
 
 
 class Caller:

@@ -8,7 +8,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from sluice.runtime.settings import Settings, get_settings
-from sluice.stack import connections
+from sluice.stack.airflow import connections
 
 
 def environment() -> dict[str, str]:

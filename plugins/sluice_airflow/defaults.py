@@ -33,8 +33,8 @@ def _name(context: Any) -> str:
 
 
 def _sync(context: Any, message: str) -> None:
-    from sluice.storage import alerts
     from sluice.storage.postgres import engine
+    from sluice.storage.tables import alerts
     from sluice_airflow.connections import settings
 
     name = _name(context)

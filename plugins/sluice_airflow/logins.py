@@ -81,7 +81,8 @@ def _take_up(settings: Settings, found: Mapping[str, dict[str, Any] | None]) -> 
 
 def _sync(settings: Settings, wrong: Mapping[str, str]) -> list[str]:
     """Make these the open alerts; returns what changed, as lines for the log."""
-    from sluice.storage import alerts, postgres
+    from sluice.storage import postgres
+    from sluice.storage.tables import alerts
 
     raised, cleared = alerts.sync(postgres.engine(settings), SOURCE, wrong)
     return [f"ALERT {wrong[name]}" for name in raised] + [f"over: {name}" for name in cleared]

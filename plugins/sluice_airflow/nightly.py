@@ -115,8 +115,8 @@ def topics_to_compute(
     that no night computed.
     """
     from sluice.archive import index
-    from sluice.storage.days import Days
     from sluice.storage.postgres import engine
+    from sluice.storage.tables.days import Days
     from sluice.tasks.topics import TopicStore
 
     if topics is None:
@@ -132,8 +132,8 @@ def topics_to_compute(
 
 def computed(settings: Settings, topic: str, run_id: str) -> list[dict[str, Any]]:
     """The days that this run computed, as the event has them."""
-    from sluice.storage.days import Days
     from sluice.storage.postgres import engine
+    from sluice.storage.tables.days import Days
 
     return [
         {

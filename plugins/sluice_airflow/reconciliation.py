@@ -144,16 +144,16 @@ def name(day: Day) -> str:
 
 def alert(settings: Any, day: Day, message: str) -> None:
     """Raise the day's alert, or clear it where there is nothing to say."""
-    from sluice.storage import alerts
     from sluice.storage.postgres import engine
+    from sluice.storage.tables import alerts
 
     alerts.sync(engine(settings), "reconcile", {name(day): message} if message else {}, prefix=name(day))
 
 
 def alert_open_periods(settings: Any) -> None:
     """Raise an alert for each topic with periods that should have been compared by now; clear the others."""
-    from sluice.storage import alerts, open_periods
     from sluice.storage.postgres import engine
+    from sluice.storage.tables import alerts, open_periods
 
     late = open_periods.overdue(engine(settings), datetime.now(UTC) - OVERDUE)
     alerts.sync(engine(settings), "open_periods", {each.topic: f"{each.topic}: {each}" for each in late})
@@ -174,8 +174,8 @@ def not_passed(settings: Any, days: list[Day]) -> list[Day]:
 
 def is_final(settings: Any, day: Day) -> bool:
     """Whether the day is published as it was computed last, up to this very cut."""
-    from sluice.storage.days import Days
     from sluice.storage.postgres import engine
+    from sluice.storage.tables.days import Days
 
     found = Days(engine(settings), day["topic"]).get(date.fromisoformat(day["day"]))
     return found is not None and found.cut == day["cut"] and found.is_final
@@ -183,8 +183,8 @@ def is_final(settings: Any, day: Day) -> bool:
 
 def waiting(settings: Any) -> list[Day]:
     """The days that are not published, except those known to differ, which wait for a person."""
-    from sluice.storage import alerts
     from sluice.storage.postgres import engine
+    from sluice.storage.tables import alerts
 
     differing = {each.name for each in alerts.open_alerts(engine(settings), "reconcile")}
     return [day for day in unpublished(settings, {}) if name(day) not in differing]
@@ -192,8 +192,8 @@ def waiting(settings: Any) -> list[Day]:
 
 def unpublished(settings: Any, conf: dict[str, Any]) -> list[Day]:
     """The days that a run's configuration names, as last computed; else all unpublished days."""
-    from sluice.storage import days
     from sluice.storage.postgres import engine
+    from sluice.storage.tables import days
 
     wanted = run_configuration.days(conf)
     found = days.unpublished(engine(settings), wanted or None)

@@ -134,7 +134,8 @@ class JobTrigger(BaseTrigger):
 
 
 def _sync(source: str, wanted: dict[str, str]) -> None:
-    from sluice.storage import alerts, postgres
+    from sluice.storage import postgres
+    from sluice.storage.tables import alerts
 
     alerts.sync(postgres.engine(get_settings()), source, wanted)
 

@@ -41,8 +41,8 @@ def backfill_of(conf: Any) -> int:
 
 def note_run(settings: Any, number: int, run_id: str) -> None:
     """Write the run on the backfill. Raises AirflowFailException if there is no such backfill."""
-    from sluice.storage.backfills import Backfills, UnknownBackfill
     from sluice.storage.postgres import engine
+    from sluice.storage.tables.backfills import Backfills, UnknownBackfill
 
     book = Backfills(engine(settings))
     try:
@@ -54,8 +54,8 @@ def note_run(settings: Any, number: int, run_id: str) -> None:
 
 def note_failure(settings: Any, number: int, message: str) -> None:
     """Say on the backfill that it failed, where the job could not say it itself."""
-    from sluice.storage.backfills import Backfills
     from sluice.storage.postgres import engine
+    from sluice.storage.tables.backfills import Backfills
 
     book = Backfills(engine(settings))
     if not book.get(number).ended:

@@ -15,7 +15,7 @@ from sluice.archive.inbox import MESSAGE_BYTES
 from sluice.archive.verification import rebuild
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
-from sluice.storage.schema import archive_files
+from sluice.storage.tables.schema import archive_files
 from sluice.transmission.line_schema import LINE_IN_RECORD
 from tests.archive.archive_trial import Here, Trial
 from tests.waiting import until

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sluice.archive import rebalances as module
 from sluice.archive.loads import PLENTY, SETTLED_SECONDS, Loads
 from sluice.archive.rebalances import Rebalances
-from sluice.storage.rebalances import Rebalance
+from sluice.storage.tables.rebalances import Rebalance
 from tests.messages import Message
 from tests.waiting import SECONDS
 

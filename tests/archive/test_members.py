@@ -12,7 +12,7 @@ from sluice.archive.rebalances import DIED
 from sluice.monitoring.lag.cost import costs
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
-from sluice.storage.rebalances import KEPT, Rebalance, last
+from sluice.storage.tables.rebalances import KEPT, Rebalance, last
 from tests.archive.archive_trial import Trial, trial_of
 from tests.waiting import until
 

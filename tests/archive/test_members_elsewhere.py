@@ -14,7 +14,7 @@ from sluice.runtime.settings import Settings
 from sluice.runtime.supervision import Supervisor
 from sluice.stack.environment import environment
 from sluice.storage.postgres import engine
-from sluice.storage.rebalances import KEPT, last
+from sluice.storage.tables.rebalances import KEPT, last
 from sluice_hosts import placed
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.jobs import moving, places

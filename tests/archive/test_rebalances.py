@@ -19,8 +19,9 @@ from sluice.archive.rebalances import DIED
 from sluice.monitoring.lag.cost import costs
 from sluice.runtime.settings import Settings
 from sluice.stack.progress import ArchivedTopic, ArchiverProgress, ArchivingState, read
-from sluice.storage import postgres, rebalances
-from sluice.storage.rebalances import Rebalance
+from sluice.storage import postgres
+from sluice.storage.tables import rebalances
+from sluice.storage.tables.rebalances import Rebalance
 from tests.tasks.database import sqlite
 from tests.waiting import SECONDS
 

@@ -11,10 +11,10 @@ from sqlalchemy import delete, select
 
 from sluice.archive import index, service
 from sluice.archive.file import of_loss
-from sluice.storage import alerts
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
-from sluice.storage.schema import archive_files, archive_losses
+from sluice.storage.tables import alerts
+from sluice.storage.tables.schema import archive_files, archive_losses
 from tests.archive.archive_trial import Here, Trial, sluice_archive
 from tests.waiting import until
 

@@ -18,8 +18,8 @@ from kafka import KafkaAdminClient, KafkaProducer
 from sluice.archive import topic_deletion
 from sluice.archive.topic_deletion import TopicKept
 from sluice.runtime.settings import ROOT, Settings
-from sluice.storage import schema
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore, UnknownTopic

@@ -12,8 +12,9 @@ import time
 from collections.abc import Sequence
 
 import tests.inside  # noqa: F401 (enters the network)
-from sluice.stack import network, supervisord
+from sluice.stack import supervisord
 from sluice.stack.environment import environment
+from sluice.stack.networking import network
 from tests.bring_up import instance_settings, take_down, variables
 
 PARTS = ("routes", "statements", "records")

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from sluice.batch import offline
 from sluice.runtime.settings import Settings
-from sluice.storage.days import Days
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive, SqlFailed
+from sluice.storage.tables.days import Days
 from sluice.tasks.spec import TaskSpec
 from tests import hive_database
 from tests.quality.two_layers import TwoLayers

@@ -15,8 +15,8 @@ from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.results import results
 from sluice.engine.schema import partials_schema
-from sluice.storage.epochs import column
-from sluice.storage.retention import Floor, LastLine
+from sluice.storage.tables.epochs import column
+from sluice.storage.tables.retention import Floor, LastLine
 from tests.engine.samples import ALL_METRICS, BYTES, active, line, plan, records, spec
 
 DAY = date(2015, 5, 17)

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from sluice.batch.offline import ALERTS, record_uncounted
 from sluice.runtime.settings import Settings
-from sluice.storage import alerts, schema
 from sluice.storage.postgres import engine
-from sluice.storage.uncounted import days_by_version
+from sluice.storage.tables import alerts, schema
+from sluice.storage.tables.uncounted import days_by_version
 
 pytestmark = pytest.mark.stack
 

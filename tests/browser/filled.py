@@ -6,9 +6,9 @@ from datetime import date
 
 import sqlalchemy as sa
 
-from sluice.storage import reconciled, schema
-from sluice.storage.backfills import Backfills
-from sluice.storage.dashboards import Dashboards, PinnedChart
+from sluice.storage.tables import reconciled, schema
+from sluice.storage.tables.backfills import Backfills
+from sluice.storage.tables.dashboards import Dashboards, PinnedChart
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import line, spec
 from tests.plugins.test_quality_pages import DIFFERENCE, compared, computed, letter

@@ -16,7 +16,7 @@ from sluice.monitoring.flow.platform import Platform
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.runtime.throttle import Rate
 from sluice.state.finals import BLOCK_BYTES
-from sluice.storage.news import NewsSnapshot, Published, TopicNews
+from sluice.storage.tables.news import NewsSnapshot, Published, TopicNews
 from sluice.tasks.store import TaskStore
 from tests.browser.filled import HOSTILE, LINES, fill
 from tests.monitoring.flow.made import hurting

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.storage.dashboards import MOST_CHARTS, Dashboard, Dashboards, PinnedChart
+from sluice.storage.tables.dashboards import MOST_CHARTS, Dashboard, Dashboards, PinnedChart
 from sluice_lab.browser.pages import settled, until
 from tests.browser.filled import HOSTILE
 from tests.browser.visits import expensive, rested, visit

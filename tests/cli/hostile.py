@@ -10,7 +10,7 @@ import typer
 import typer.main
 
 from sluice.cli import main as program
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 
 #: Escape sequences, C1 codes, carriage returns, marks of direction, and what a terminal does not show.
 TEXT = (

@@ -15,7 +15,7 @@ from sluice.quality import audit as module
 from sluice.quality.hops import HopCounts, Hops, reckon
 from sluice.runtime.settings import get_settings
 from sluice.storage import postgres
-from sluice.storage.topic_totals import TopicTotals
+from sluice.storage.tables.topic_totals import TopicTotals
 from sluice.tasks import TaskSpec
 from sluice.tasks.store import TaskStore
 from tests.tasks.database import sqlite

@@ -14,7 +14,7 @@ from sluice.cli import backfill as module
 from sluice.cli import main
 from sluice.cli.backfill import BackfillFailed, follow
 from sluice.storage import postgres
-from sluice.storage.backfills import Backfill, Backfills
+from sluice.storage.tables.backfills import Backfill, Backfills
 from tests.batch.backfill.filled import book, fill, publish
 from tests.storage.booked import database
 

@@ -18,18 +18,19 @@ from sluice.cli.demo.nights import Nights, compute
 from sluice.cli.demo.problems import DemoError, NoLog
 from sluice.cli.demo.steps import apply_tasks
 from sluice.cli.main import main
-from sluice.cli.phases import Phases
+from sluice.cli.output.phases import Phases
 from sluice.collection import inventory
 from sluice.quality.hops import Hops
 from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.speed.progress import SpeedProgress
-from sluice.stack import network
-from sluice.stack.airflow_answers import AirflowError, DagRun
+from sluice.stack.airflow.answers import AirflowError, DagRun
 from sluice.stack.jobs import SPEED_LAYER
+from sluice.stack.networking import network
 from sluice.stack.progress import CountingState, progress_file
-from sluice.storage import postgres, schema
-from sluice.storage.dashboards import Dashboards
-from sluice.storage.days import Days, published_now
+from sluice.storage import postgres
+from sluice.storage.tables import schema
+from sluice.storage.tables.dashboards import Dashboards
+from sluice.storage.tables.days import Days, published_now
 from sluice.tasks import parse_tasks
 from sluice.tasks.store import TaskStore
 from sluice_hosts import hosts

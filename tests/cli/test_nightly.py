@@ -16,7 +16,8 @@ from sluice.cli import nightly as module
 from sluice.cli.asked_by import me
 from sluice.cli.nightly import NightFailed, NightPaused
 from sluice.stack import entry, journal
-from sluice.stack.airflow_answers import DagRun
+from sluice.stack.airflow import rest_api
+from sluice.stack.airflow.answers import DagRun
 
 DAY = date(2015, 5, 17)
 DAYS = ["--from", "2015-05-17", "--to", "2015-05-18"]
@@ -77,13 +78,12 @@ class Airflow:
 
 @pytest.fixture
 def airflow(monkeypatch: pytest.MonkeyPatch) -> type[Airflow]:
-    from sluice.stack import airflow_api
 
     class Own(Airflow):
         noted: list[dict[str, str]] = []  # noqa: RUF012
 
     monkeypatch.setattr(journal, "note", lambda settings, **said: Own.noted.append(said))
-    monkeypatch.setattr(airflow_api, "Airflow", Own)
+    monkeypatch.setattr(rest_api, "Airflow", Own)
     monkeypatch.setattr(entry, "check", lambda *_: None)
     monkeypatch.setattr(module, "POLL_SECONDS", 0.0)
     monkeypatch.setattr(module.time, "sleep", lambda _: None)

@@ -18,8 +18,9 @@ from sluice.cli.errors import USAGE, explain
 from sluice.cli.main import app
 from sluice.runtime.settings import get_settings
 from sluice.speed import topic_moves
-from sluice.storage import postgres, schema
-from sluice.storage.speed_topics import SpeedTopics
+from sluice.storage import postgres
+from sluice.storage.tables import schema
+from sluice.storage.tables.speed_topics import SpeedTopics
 from sluice.tasks import TaskSpec
 from sluice.tasks.store import TaskStore
 from tests.tasks.database import sqlite

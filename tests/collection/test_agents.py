@@ -23,8 +23,8 @@ from sluice.collection.inventory import load
 from sluice.collection.pattern import Pattern
 from sluice.collection.render import SINK_BATCH
 from sluice.runtime.settings import Settings
-from sluice.storage import alerts
 from sluice.storage.postgres import engine
+from sluice.storage.tables import alerts
 from sluice.traffic.generate import batches
 from tests.collection import conftest
 from tests.collection.follower import LIMIT, STRETCH

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from sluice.cli.demo.command import prove
-from sluice.cli.phases import Phases
+from sluice.cli.output.phases import Phases
 from sluice.metrics import load_team
 from sluice.runtime.settings import Settings
 from sluice.stack.memory import PeakMemory

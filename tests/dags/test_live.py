@@ -12,7 +12,7 @@ import pytest
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import entry, supervisord
-from sluice.stack.airflow_api import Airflow
+from sluice.stack.airflow.rest_api import Airflow
 from tests.waiting import until
 
 pytestmark = [pytest.mark.stack, pytest.mark.e2e]

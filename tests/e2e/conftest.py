@@ -8,7 +8,7 @@ import pytest
 
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.stack.airflow_api import Airflow
+from sluice.stack.airflow.rest_api import Airflow
 from tests.e2e.running import Platform
 from tests.waiting import until
 

@@ -28,8 +28,8 @@ from sluice.results.layer_results import Number, Series
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import supervisord
-from sluice.storage.commits import CommitLog
 from sluice.storage.postgres import engine
+from sluice.storage.tables.commits import CommitLog
 from tests.repeated import repeated
 from tests.results.by_series import BySeries, stored_results
 from tests.waiting import until

@@ -7,10 +7,10 @@ import datetime as dt
 import pytest
 
 from sluice.batch.backfill.published import note
-from sluice.stack.airflow_api import Airflow
-from sluice.storage.backfills import Backfills
-from sluice.storage.days import Days
+from sluice.stack.airflow.rest_api import Airflow
 from sluice.storage.postgres import engine
+from sluice.storage.tables.backfills import Backfills
+from sluice.storage.tables.days import Days
 from sluice.tasks import parse_documents
 from sluice.tasks.store import TaskStore
 from tests.e2e.running import TIMEOUT_SECONDS, TOPIC, Platform, access_lines, expected

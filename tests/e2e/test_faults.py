@@ -15,9 +15,9 @@ from kafka import KafkaProducer
 
 from sluice.runtime import detached
 from sluice.stack.environment import environment
-from sluice.storage import schema
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema
 from sluice.transmission.line_schema import HOST, MAC, SRC_FILE, SRC_OFFSET
 from sluice.transmission.mac import identity_key
 from sluice_lab.bench.headers import to_headers

@@ -10,11 +10,11 @@ import pytest
 from airflow_client.client import ConnectionApi
 
 from sluice.runtime.settings import Settings
-from sluice.stack.airflow_answers import AirflowError
-from sluice.stack.airflow_api import Airflow
-from sluice.stack.airflow_session import AirflowSession
-from sluice.storage import alerts
+from sluice.stack.airflow.answers import AirflowError
+from sluice.stack.airflow.rest_api import Airflow
+from sluice.stack.airflow.session import AirflowSession
 from sluice.storage.postgres import engine
+from sluice.storage.tables import alerts
 from sluice_hosts import hosts
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.trust import enrolment

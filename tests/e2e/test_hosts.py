@@ -25,8 +25,8 @@ from sluice.collection.errors import AgentError
 from sluice.collection.hosting import machine_of
 from sluice.collection.metrics import MetricsUnreachable
 from sluice.runtime.settings import Settings
-from sluice.storage import alerts
 from sluice.storage.postgres import engine
+from sluice.storage.tables import alerts
 from sluice_hosts import hosts, placed
 from sluice_hosts.agents import forgetting, moving, remnants
 from sluice_hosts.agents.ssh_machine import SshMachine

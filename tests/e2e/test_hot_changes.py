@@ -19,9 +19,9 @@ import sqlalchemy as sa
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from sluice.engine.rowkey import RowKey
-from sluice.storage import schema
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 from sluice_lab.bench.headers import to_headers

@@ -25,9 +25,10 @@ from sluice.archive import index, verification
 from sluice.collection.agent import LOCAL
 from sluice.monitoring import figures
 from sluice.runtime.settings import Settings
-from sluice.storage import listener, schema
-from sluice.storage.commits import CommitLog
+from sluice.storage import listener
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema
+from sluice.storage.tables.commits import CommitLog
 from sluice_hosts import hosts, placed
 from sluice_hosts.emulated import fleet
 from sluice_hosts.emulated.host import EmulatedHost

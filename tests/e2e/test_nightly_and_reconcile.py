@@ -10,13 +10,13 @@ import pytest
 
 from sluice.client import Client
 from sluice.engine.rowkey import RowKey
-from sluice.stack.airflow_answers import DagRun
-from sluice.stack.airflow_api import Airflow
+from sluice.stack.airflow.answers import DagRun
+from sluice.stack.airflow.rest_api import Airflow
 from sluice.stack.users import Users
-from sluice.storage.days import Days
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
+from sluice.storage.tables.days import Days
 from tests.e2e.running import DAYS, TIMEOUT_SECONDS, TOPIC, Platform, access_line, access_lines, expected
 from tests.sql.conftest import TABLES_SECONDS
 from tests.waiting import until

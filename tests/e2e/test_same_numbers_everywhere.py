@@ -16,7 +16,7 @@ from pyhive import hive as pyhive
 from sluice.client import Client
 from sluice.runtime.jvm import java
 from sluice.runtime.settings import ROOT
-from sluice.stack.airflow_api import Airflow
+from sluice.stack.airflow.rest_api import Airflow
 from sluice.stack.environment import spark_home
 from sluice.stack.users import Users
 from sluice.storage.hive import Hive

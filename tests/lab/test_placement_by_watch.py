@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sluice.collection import deploy
 from sluice.placement.measures import load_spread
 from sluice.runtime.settings import Placement, Settings
-from sluice.storage import units as book
+from sluice.storage.tables import units as book
 from sluice_hosts.trust import broker
 from sluice_hosts.units import measure
 from sluice_hosts.units.catalogue import KINDS

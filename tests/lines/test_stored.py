@@ -28,9 +28,9 @@ from sluice.results.query import Query, Where
 from sluice.results.reader import read
 from sluice.runtime.settings import Settings
 from sluice.speed.source import TopicRange
-from sluice.storage import schema
 from sluice.storage.hdfs import HdfsStore
-from sluice.storage.retention import RetentionBook
+from sluice.storage.tables import schema
+from sluice.storage.tables.retention import RetentionBook
 from sluice.tasks.spec import TaskSpec
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics

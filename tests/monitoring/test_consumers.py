@@ -21,7 +21,7 @@ from sluice.monitoring import watch_progress as watch
 from sluice.monitoring.lag import measurement
 from sluice.runtime.settings import Settings
 from sluice.stack.progress import WatchProgress
-from sluice.storage import schema
+from sluice.storage.tables import schema
 from sluice.transmission.topics import KafkaTopic, Span, TopicMissing
 from tests.tasks.database import sqlite
 

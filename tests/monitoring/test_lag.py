@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.archive.rebalances import DIED
-from sluice.cli.format import plain
 from sluice.cli.lag import shown
+from sluice.cli.output.format import plain
 from sluice.monitoring.lag import measurement
 from sluice.monitoring.lag.consumer_lag import Behind, LagReport, PartitionLag
 from sluice.monitoring.lag.cost import costs
@@ -27,8 +27,8 @@ from sluice.stack.progress import (
     PartitionProgress,
     SpeedLayerProgress,
 )
-from sluice.storage import commit_progress, rebalances, schema
-from sluice.storage.rebalances import Rebalance
+from sluice.storage.tables import commit_progress, rebalances, schema
+from sluice.storage.tables.rebalances import Rebalance
 from sluice.transmission.topics import Span
 from tests.tasks.database import sqlite
 

@@ -13,7 +13,7 @@ from sluice.monitoring import sampled
 from sluice.monitoring.observer import Observer
 from sluice.monitoring.sampled import KEYS, TASKS, WORKERS
 from sluice.stack.progress import CountedTopic, SpeedLayerProgress
-from sluice.storage import samples, schema
+from sluice.storage.tables import samples, schema
 from tests.cli.routed import ROUTED, document
 from tests.monitoring.instance import running
 from tests.tasks.database import sqlite

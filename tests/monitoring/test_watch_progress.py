@@ -15,7 +15,7 @@ from kafka.errors import KafkaConnectionError
 from sluice.monitoring import books, observer, watch_progress
 from sluice.monitoring.observer import Observer
 from sluice.stack.progress import AgentAnswer, WatchProgress
-from sluice.storage import reconciled, samples, schema
+from sluice.storage.tables import reconciled, samples, schema
 from tests.monitoring.instance import running, settings_of
 from tests.tasks.database import sqlite
 

@@ -19,7 +19,7 @@ prepare()  # before any import of airflow
 def connected(monkeypatch: pytest.MonkeyPatch):
     """Set Airflow's connections by the settings; call the result to change one's fields."""
     from sluice.runtime.settings import get_settings
-    from sluice.stack import connections
+    from sluice.stack.airflow import connections
 
     def connect(service: str, **fields) -> None:
         monkeypatch.setenv(f"AIRFLOW_CONN_{service.upper()}", json.dumps(fields))

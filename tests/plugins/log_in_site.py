@@ -18,7 +18,8 @@ import pytest
 from sluice.runtime.login_settings import Login
 from sluice.runtime.settings import Airflow, Settings
 from sluice.runtime.throttle import Queue, Rate, Throttle
-from sluice.stack import network, outward, secrets
+from sluice.stack import secrets
+from sluice.stack.networking import network, outward
 from tests.plugins.served import served
 from tests.waiting import until
 
@@ -77,7 +78,7 @@ def log_in_site(monkeypatch: pytest.MonkeyPatch, **login: Any) -> Iterator[Site]
     from airflow.models.revoked_token import RevokedToken
     from fastapi import FastAPI
 
-    from sluice.stack.airflow_environment import AUTH_MANAGER
+    from sluice.stack.airflow.configuration import AUTH_MANAGER
     from sluice_airflow import auth, caller, log_in
     from sluice_airflow.api import sql_password, stores
     from sluice_airflow.console import statements

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.stack.airflow_api import Airflow
+from sluice.stack.airflow.rest_api import Airflow
 from sluice.stack.users import Users
 from tests.engine.samples import line
 from tests.plugins.live import API, BODY, bearer, logged_in

@@ -22,7 +22,7 @@ from sluice.monitoring.lag.measurement import lag_report
 from sluice.runtime import crew, detached
 from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.storage.postgres import engine
-from sluice.storage.rebalances import KEPT, last
+from sluice.storage.tables.rebalances import KEPT, last
 from sluice.transmission.lag import archive_group
 from sluice.transmission.topics import Topics
 from sluice_lab.bench.databases import database

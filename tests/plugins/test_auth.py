@@ -15,7 +15,8 @@ from fastapi.testclient import TestClient
 
 from sluice.runtime.settings import Settings, make_secret
 from sluice.runtime.throttle import Queue, Throttle
-from sluice.stack import platform_user, secrets
+from sluice.stack import secrets
+from sluice.stack.airflow import platform_user
 from sluice.stack.users import Users
 from tests.loops import run
 

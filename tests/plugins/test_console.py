@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from sluice.storage import schema
+from sluice.storage.tables import schema
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
 from tests.plugins.application import Login

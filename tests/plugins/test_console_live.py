@@ -12,11 +12,11 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
-from sluice.storage import dead_letters, reconciled, schema
-from sluice.storage.calendar import days_of
-from sluice.storage.commit_progress import newest_commits
 from sluice.storage.postgres import engine
-from sluice.storage.reconciled import DayCompared
+from sluice.storage.tables import dead_letters, reconciled, schema
+from sluice.storage.tables.calendar import days_of
+from sluice.storage.tables.commit_progress import newest_commits
+from sluice.storage.tables.reconciled import DayCompared
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import line, spec
 from tests.plugins.live import logged_in

@@ -14,8 +14,8 @@ from fastapi.testclient import TestClient
 from sluice.cli.demo.dashboard import CHARTS
 from sluice.results.query import BadQuery
 from sluice.runtime.settings import ROOT
-from sluice.storage import schema
-from sluice.storage.dashboards import MOST, MOST_CHARTS, Dashboards, PinnedChart
+from sluice.storage.tables import schema
+from sluice.storage.tables.dashboards import MOST, MOST_CHARTS, Dashboards, PinnedChart
 from sluice.tasks import parse_tasks
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from jwt import InvalidTokenError
 
 from sluice.runtime.settings import ROOT
-from sluice.storage.news import NewsSnapshot
+from sluice.storage.tables.news import NewsSnapshot
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
 from tests.loops import run

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from sluice.storage.alerts import open_alerts
+from sluice.storage.tables.alerts import open_alerts
 from sluice_airflow import connections, defaults
 from tests.tasks.database import sqlite
 

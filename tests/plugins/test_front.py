@@ -73,7 +73,7 @@ def source() -> Source:
 def guard(airflow: Airflow, source: Source, monkeypatch: pytest.MonkeyPatch) -> Any:
     from starlette.middleware.gzip import GZipMiddleware
 
-    from sluice.stack.airflow_environment import AUTH_MANAGER
+    from sluice.stack.airflow.configuration import AUTH_MANAGER
     from sluice_airflow.front.guard import Guard
     from sluice_airflow.front.refused import RequestRefused
     from sluice_airflow.headers import SecurityHeaders

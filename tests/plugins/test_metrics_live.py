@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from sluice.runtime.settings import Settings
 from sluice.stack import catalogue
 from sluice.stack.users import Users
-from sluice.storage import samples
 from sluice.storage.postgres import engine
+from sluice.storage.tables import samples
 from tests.waiting import until
 
 pytestmark = pytest.mark.stack

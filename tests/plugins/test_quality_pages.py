@@ -10,8 +10,9 @@ import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
-from sluice.storage import dead_letters, history, reconciled, schema, tallies
-from sluice.storage.reconciled import KEPT, DayCompared
+from sluice.stack.airflow import rest_api
+from sluice.storage.tables import dead_letters, history, reconciled, schema, tallies
+from sluice.storage.tables.reconciled import KEPT, DayCompared
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore
 from sluice_airflow.console import dead
@@ -123,7 +124,6 @@ def test_a_day_that_differs_shows_the_series_and_earlier_comparisons(
 def test_a_day_is_computed_again_by_those_who_may(
     client: TestClient, login: Login, days: None, database: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sluice.stack import airflow_api
 
     triggered: list[Any] = []
 
@@ -139,7 +139,7 @@ def test_a_day_is_computed_again_by_those_who_may(
             triggered.append((self.for_user, dag, conf))
             return "run"
 
-    monkeypatch.setattr(airflow_api, "Airflow", Airflow)
+    monkeypatch.setattr(rest_api, "Airflow", Airflow)
     client.headers.update({"origin": "http://127.0.0.1:21080"})
     asked = {"topic": "logs", "day": "2015-05-18"}
     login.as_("viewer")

@@ -15,7 +15,7 @@ import pytest
 
 from sluice.runtime.settings import Settings, read_secret
 from sluice.stack import health, secrets, tls
-from sluice.stack.airflow_api import Airflow
+from sluice.stack.airflow.rest_api import Airflow
 from sluice.stack.daemon import Unhealthy
 from sluice.stack.daemons import airflow
 from sluice.stack.environment import environment

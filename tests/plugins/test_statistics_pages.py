@@ -15,9 +15,9 @@ import yaml
 from fastapi.testclient import TestClient
 
 from sluice.batch.backfill.published import note
-from sluice.storage import schema
-from sluice.storage.backfills import Backfills
-from sluice.storage.days import Days, published_now
+from sluice.storage.tables import schema
+from sluice.storage.tables.backfills import Backfills
+from sluice.storage.tables.days import Days, published_now
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import line, spec
 from tests.plugins.application import Login

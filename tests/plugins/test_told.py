@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.storage.news import NewsSnapshot, Published, TopicNews
-from sluice.storage.past import TopicPast
+from sluice.storage.tables.news import NewsSnapshot, Published, TopicNews
+from sluice.storage.tables.past import TopicPast
 
 TASKS = {"hits": ("logs", (1, 1)), "sizes": ("logs", (2, 3)), "other": ("shop", (3, 1))}
 NEVER, UNTOUCHED = Published(), TopicPast()

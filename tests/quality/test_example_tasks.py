@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.batch.day_results import to_partials, to_results
-from sluice.cli.task_report import task_report
+from sluice.cli.demo.task_report import task_report
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan, Range

@@ -19,7 +19,7 @@ from sluice.quality.reconcile import DocsDisagree, check_verdicts
 from sluice.results import compare
 from sluice.results.compare import OFFLINE_RESULTS, ONLINE_RESULTS
 from sluice.runtime.settings import Settings
-from sluice.storage.days import Day
+from sluice.storage.tables.days import Day
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from sluice.cli.audit import notes
 from sluice.quality.file_accounts import FileAccount
 from sluice.quality.hops import HopCounts, Hops, reckon
 from sluice.runtime.arrays import Ints
-from sluice.storage.tallies import TOPIC, Tally
-from sluice.storage.topic_totals import TopicTotals
+from sluice.storage.tables.tallies import TOPIC, Tally
+from sluice.storage.tables.topic_totals import TopicTotals
 
 
 def ints(*values: int) -> Ints:

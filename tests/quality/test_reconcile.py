@@ -32,14 +32,14 @@ from sluice.results.layers import StoredLayers
 from sluice.results.query import Query
 from sluice.results.reader import read
 from sluice.runtime.settings import Settings
-from sluice.storage import open_periods, reconciled, schema, tallies
-from sluice.storage.commits import Version
-from sluice.storage.days import Day, Days
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.hive import Hive
-from sluice.storage.open_periods import OpenPeriod
 from sluice.storage.postgres import engine
-from sluice.storage.retention import RetentionBook
+from sluice.storage.tables import open_periods, reconciled, schema, tallies
+from sluice.storage.tables.commits import Version
+from sluice.storage.tables.days import Day, Days
+from sluice.storage.tables.open_periods import OpenPeriod
+from sluice.storage.tables.retention import RetentionBook
 from sluice.tasks.spec import TaskSpec
 from tests.quality.two_layers import Line, TwoLayers
 

@@ -23,11 +23,11 @@ from sluice.engine.schema import partials_schema
 from sluice.runtime.settings import Settings
 from sluice.speed.ledger import ByteLedger
 from sluice.state.cells import online_cells
-from sluice.storage import schema, tallies
-from sluice.storage.commits import Commit, CommitLog, DayLines
 from sluice.storage.hbase import RESULTS, HBase
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema, tallies
+from sluice.storage.tables.commits import Commit, CommitLog, DayLines
 from sluice.tasks.spec import TaskSpec, TopicSpec
 from sluice.tasks.store import TaskStore
 from sluice.transmission.line_identity import identify

@@ -21,13 +21,13 @@ from sluice.state.blocks import BlockId
 from sluice.state.merging import merge_into_blocks
 from sluice.state.series import START, of_partials
 from sluice.state.state import AttemptState
-from sluice.storage import schema
-from sluice.storage.commits import Commit, CommitLog, DayLines
-from sluice.storage.days import Days
-from sluice.storage.epochs import PeriodKey, StatePeriod
-from sluice.storage.finals import FinalRange, Finals
 from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema
+from sluice.storage.tables.commits import Commit, CommitLog, DayLines
+from sluice.storage.tables.days import Days
+from sluice.storage.tables.epochs import PeriodKey, StatePeriod
+from sluice.storage.tables.finals import FinalRange, Finals
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import records, spec

@@ -11,7 +11,7 @@ from sluice.results.layers import StoredLayers
 from sluice.results.query import Query
 from sluice.results.reader import read
 from sluice.runtime.settings import Settings
-from sluice.storage.finals import FinalRange
+from sluice.storage.tables.finals import FinalRange
 from tests.engine.samples import line
 from tests.results.counting import Counting
 

@@ -20,8 +20,8 @@ from sluice.results.opened import Opened, OpenPart
 from sluice.results.values import StateColumns
 from sluice.state.finals import compact, cut, pack, unpack
 from sluice.state.series import START, of_partials, series_schema
-from sluice.storage.epochs import StatePeriod
-from sluice.storage.finals import FinalBlock, FinalRange, Sides
+from sluice.storage.tables.epochs import StatePeriod
+from sluice.storage.tables.finals import FinalBlock, FinalRange, Sides
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from tests.engine.samples import plan, records
 

@@ -12,7 +12,7 @@ import pytest
 from sluice.results import answers
 from sluice.results.answers import Answers
 from sluice.results.reader import ResultsAnswer, read
-from sluice.storage.finals import Sides
+from sluice.storage.tables.finals import Sides
 from tests.results.questions import DAY_NUMBER, query, stored, task
 from tests.results.stored import COMMIT, DAY, Stored
 

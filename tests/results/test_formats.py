@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.cli.format import Format, write
-from sluice.cli.rows import for_people
+from sluice.cli.output.format import Format, write
+from sluice.cli.output.rows import for_people
 from sluice.results import formats
 
 ROWS = st.lists(

@@ -12,9 +12,9 @@ from sluice.results.layers import StoredLayers
 from sluice.state import finals
 from sluice.state.finals import FinalMissing
 from sluice.state.series import of_partials
-from sluice.storage.commits import DayLines
-from sluice.storage.finals import BlocksSwept, FinalRange
 from sluice.storage.hbase import FINALS, FINALS_FAMILY, HBase
+from sluice.storage.tables.commits import DayLines
+from sluice.storage.tables.finals import BlocksSwept, FinalRange
 from tests.results.hours import DAY, DAY_MS, FIRST, Hours, counting, direct
 from tests.waiting import SECONDS
 

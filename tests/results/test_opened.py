@@ -19,8 +19,8 @@ from sluice.results.opened import OpenPeriods
 from sluice.state.merging import merge_into_blocks
 from sluice.state.series import START, of_partials
 from sluice.state.state import AttemptState
-from sluice.storage.epochs import CommittedColumns, Epochs, PeriodKey, Snapshot, StatePeriod
-from sluice.storage.finals import Sides
+from sluice.storage.tables.epochs import CommittedColumns, Epochs, PeriodKey, Snapshot, StatePeriod
+from sluice.storage.tables.finals import Sides
 from tests.engine.samples import active, line, plan, records, spec
 from tests.examples import examples
 

@@ -22,8 +22,8 @@ from sluice.results.reader import read
 from sluice.runtime.days import DAY_MS, begin_ms
 from sluice.runtime.settings import ROOT, Settings
 from sluice.state.cells import ERROR_OF, online_cells
-from sluice.storage.commits import DayLines
 from sluice.storage.hbase import FINAL, ONLINE, RESULTS, HBase
+from sluice.storage.tables.commits import DayLines
 from sluice.tasks import parse_tasks
 from sluice.tasks.lists import parse_lists
 from sluice.tasks.spec import ActiveTask

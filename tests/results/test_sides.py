@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sluice.results.periods import ALWAYS
 from sluice.results.sides import KnownSides, window
-from sluice.storage.finals import Sides
+from sluice.storage.tables.finals import Sides
 from tests.examples import examples
 from tests.results.questions import DAY_NUMBER, DAYS, FIRST, LINES, Given, stored, task
 from tests.results.stored import Stored

@@ -20,8 +20,8 @@ import psutil
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.stack import network
 from sluice.stack.environment import DAEMON
+from sluice.stack.networking import network
 from sluice.stack.process_groups import of_daemon
 from tests.security.attacker.report import Finding, Outcome
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.stack import private
+from sluice.stack.networking import private
 
 pytestmark = pytest.mark.stack
 

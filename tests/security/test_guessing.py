@@ -12,9 +12,9 @@ from contextlib import closing
 import pytest
 
 from sluice.runtime.settings import Settings, read_secret
-from sluice.stack import network
-from sluice.stack.airflow_api import Airflow
-from sluice.stack.loopback import SOURCES
+from sluice.stack.airflow.rest_api import Airflow
+from sluice.stack.networking import network
+from sluice.stack.networking.loopback import SOURCES
 from sluice.stack.users import Users
 from sluice.storage.hive import connect
 from tests.security.strangers import _as_stranger, _host_network

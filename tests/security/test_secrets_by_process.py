@@ -13,8 +13,9 @@ import pytest
 
 from sluice.runtime import detached, given_secrets
 from sluice.runtime.settings import ROOT, Settings
-from sluice.stack import network, supervisord
+from sluice.stack import supervisord
 from sluice.stack.catalogue import DAEMONS
+from sluice.stack.networking import network
 from tests.bring_up import DECOY, FOR_AIRFLOW
 from tests.waiting import until
 

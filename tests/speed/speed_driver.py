@@ -25,9 +25,9 @@ from kafka import KafkaProducer
 
 from sluice.runtime.settings import Settings
 from sluice.stack.environment import environment
-from sluice.storage import schema
 from sluice.storage.hbase import RESULTS, HBase
 from sluice.storage.postgres import engine, migrate
+from sluice.storage.tables import schema
 from sluice.tasks.spec import TaskSpec
 from sluice.tasks.store import TaskStore
 from sluice.transmission.mac import identity_key

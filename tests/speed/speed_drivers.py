@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from sluice.runtime.settings import Settings
-from sluice.storage.speed_topics import SpeedTopics
+from sluice.storage.tables.speed_topics import SpeedTopics
 from sluice.tasks.topics import DEFAULT_TOPIC
 from tests.speed.speed_driver import SpeedTest, access_lines
 from tests.waiting import until

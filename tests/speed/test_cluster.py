@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
 from sluice.stack.environment import environment
-from sluice.storage import schema
+from sluice.storage.tables import schema
 from sluice_lab.bench.spark_cluster import cluster
 from tests.free_ports import free_ports
 from tests.quality.two_layers import TwoLayers

@@ -15,7 +15,7 @@ from sluice.runtime.settings import Settings
 from sluice.speed import driver, own_topics, streaming
 from sluice.speed.own_topics import Named, OwnTopics
 from sluice.speed.progress import SpeedProgress
-from sluice.storage.commits import FencedOut
+from sluice.storage.tables.commits import FencedOut
 from tests.speed.test_take_up import NoSpark
 from tests.tasks.database import sqlite
 from tests.waiting import until

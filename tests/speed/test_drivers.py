@@ -12,8 +12,8 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.speed.writer import COMMITS_APART
 from sluice.stack import jobs
-from sluice.storage.commits import Commit, CommitLog, FencedOut
-from sluice.storage.speed_topics import TopicOwner
+from sluice.storage.tables.commits import Commit, CommitLog, FencedOut
+from sluice.storage.tables.speed_topics import TopicOwner
 from tests.speed.speed_driver import SpeedTest
 from tests.speed.speed_drivers import FIRST, PATIENCE, SECOND, DriversTest
 from tests.waiting import until

@@ -19,10 +19,10 @@ import sqlalchemy as sa
 from sluice.runtime.settings import Settings
 from sluice.speed.writer import COMMITS_APART
 from sluice.state.blocks import period_prefix
-from sluice.storage import schema
-from sluice.storage.commits import Commit, CommitLog
-from sluice.storage.epochs import column_seq, is_delta
 from sluice.storage.hbase import RESULTS, STATE
+from sluice.storage.tables import schema
+from sluice.storage.tables.commits import Commit, CommitLog
+from sluice.storage.tables.epochs import column_seq, is_delta
 from tests.speed.speed_driver import SpeedTest, access_lines
 from tests.waiting import SECONDS, until
 

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
-from sluice.storage import schema
+from sluice.storage.tables import schema
 from sluice_lab.bench.headers import to_headers
 from tests.speed.speed_driver import SpeedTest, access_lines
 from tests.waiting import until

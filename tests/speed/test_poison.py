@@ -23,8 +23,8 @@ from sluice.archive.chain import Link
 from sluice.archive.verification import places
 from sluice.quality.audit import audit
 from sluice.runtime.settings import ROOT, Settings
-from sluice.storage import schema
 from sluice.storage.hdfs import HdfsStore
+from sluice.storage.tables import schema
 from tests.speed.speed_driver import SpeedTest, access_lines
 from tests.transmission.batches import ALONE, NAMES, POISON, batch, lines, record, snappy
 from tests.waiting import SECONDS, until

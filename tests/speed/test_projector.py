@@ -21,9 +21,9 @@ from sluice.speed.projector import Projecting, Projector
 from sluice.speed.state_pass import StatePass
 from sluice.state.blocks import BlockId
 from sluice.state.changed_periods import changed
-from sluice.storage.commits import Changed
-from sluice.storage.epochs import CommittedColumns, PeriodKey, Snapshot
 from sluice.storage.hbase import ONLINE
+from sluice.storage.tables.commits import Changed
+from sluice.storage.tables.epochs import CommittedColumns, PeriodKey, Snapshot
 from sluice.tasks.spec import ActiveTask
 from tests.engine.samples import active, spec
 from tests.state.test_epochs import Book, Cells, Killed, partials

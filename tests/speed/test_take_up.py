@@ -21,7 +21,7 @@ from sluice.speed.micro_batch import MicroBatch
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.streaming import TopicStream
 from sluice.speed.writer import COMMITS_APART, CountedBatch, Writer, nothing
-from sluice.storage.commits import Commit
+from sluice.storage.tables.commits import Commit
 from sluice.tasks.topic_spec import TopicSpec
 from tests.engine.samples import active, spec
 from tests.identities import KEY

@@ -19,8 +19,8 @@ from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.state_pass import StatePass
 from sluice.speed.writer import CountedBatch, Writer, nothing
 from sluice.state.dealing import Dealing
-from sluice.storage.commits import Commit
-from sluice.storage.epochs import CommittedColumns, Epochs, StatePeriod
+from sluice.storage.tables.commits import Commit
+from sluice.storage.tables.epochs import CommittedColumns, Epochs, StatePeriod
 
 PLAN = EnginePlan.of([], Limits())
 NOTHING = Gathered.of(FOUND.empty_table())

@@ -9,7 +9,7 @@ import pytest
 from pyhive import exc
 
 from sluice.runtime.settings import get_settings
-from sluice.storage import statements
+from sluice.storage.tables import statements
 from tests.sql import alone
 from tests.sql.alone import Endpoint
 

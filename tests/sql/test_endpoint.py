@@ -20,9 +20,9 @@ from sluice.results.reader import read
 from sluice.sql.metastore import STORED, keep
 from sluice.sql.tables import of_task
 from sluice.stack.memory import ProcessFamily
-from sluice.storage.finals import FinalRange
 from sluice.storage.hbase import FINAL_BLOCK, FINALS, FINALS_FAMILY, HBase
 from sluice.storage.hive import Hive, SqlFailed
+from sluice.storage.tables.finals import FinalRange
 from tests.sql.conftest import TABLES_SECONDS, tables
 from tests.sql.site import DAYS, NAMES, Site
 from tests.waiting import until

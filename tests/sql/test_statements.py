@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from sluice.cli.main import app as commands
 from sluice.cli.query_options import BadOption
-from sluice.storage import statements
-from sluice.storage.statements import StatementMissing
+from sluice.storage.tables import statements
+from sluice.storage.tables.statements import StatementMissing
 from tests.sql.alone import Endpoint
 from tests.sql.limited import FOR_EVER, SECONDS, Running, endpoint, instance, reason, runs
 from tests.waiting import until

@@ -11,7 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
-from sluice.stack import bringup, catalogue, entry, health, initialise, jars, ports, supervisord
+from sluice.stack import bringup, catalogue, entry, health, initialise, jars, supervisord
+from sluice.stack.networking import ports
 from sluice.storage.hive import Hive, SqlFailed
 from tests.free_ports import port_base
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
 from sluice.stack import journal
-from sluice.storage import history
+from sluice.storage.tables import history
 from tests.tasks.database import sqlite
 
 

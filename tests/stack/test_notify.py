@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from sluice.runtime.settings import Notifications, Settings
 from sluice.stack import notify
-from sluice.storage import alerts
+from sluice.storage.tables import alerts
 from tests.tasks.database import sqlite
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from sluice.runtime.settings import Settings, make_secret, read_secret
 from sluice.stack import secrets
-from sluice.stack.airflow_environment import write_config
+from sluice.stack.airflow.configuration import write_config
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.users import FILE, Users, prepare_users
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.stack import network, status
+from sluice.stack import status
+from sluice.stack.networking import network
 
 
 def test_the_gateway_is_shown_and_the_files_beside_its_record_are_not(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from sluice.runtime import authority
 from sluice.runtime.settings import Settings
 from sluice.stack import tls
-from sluice.stack.airflow_environment import airflow_environment
+from sluice.stack.airflow.configuration import airflow_environment
 from sluice.stack.tls import BadCertificate, prepare_tls
 from sluice_hosts.trust import certificates
 

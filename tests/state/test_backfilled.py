@@ -34,9 +34,9 @@ from sluice.state.backfilled import (
 )
 from sluice.state.blocks import BlockId, period_prefix
 from sluice.state.merging import merge_into_blocks
-from sluice.storage.backfills import BackfillPointer, FilledDay
-from sluice.storage.epochs import CommittedColumns, Epochs, PeriodKey, Snapshot, StatePeriod, column
 from sluice.storage.hbase import STATE
+from sluice.storage.tables.backfills import BackfillPointer, FilledDay
+from sluice.storage.tables.epochs import CommittedColumns, Epochs, PeriodKey, Snapshot, StatePeriod, column
 from tests.engine.samples import ALL_METRICS, BYTES, LIMITS, active, line, plan, records, spec
 from tests.examples import examples
 

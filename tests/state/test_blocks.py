@@ -15,7 +15,7 @@ from sluice.engine.set_aside import TasksFailed
 from sluice.state import merging as module
 from sluice.state.blocks import BadBlock, BlockId, bucket_hash, pack, period_prefix, unpack, unpack_touched
 from sluice.state.merging import Changes, Touch, merge_into_blocks
-from sluice.storage.epochs import PeriodKey
+from sluice.storage.tables.epochs import PeriodKey
 from tests.engine.samples import ALL_METRICS, BYTES, line, plan, records, spec
 from tests.examples import examples
 

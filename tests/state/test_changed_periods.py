@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sluice.state import changed_periods as module
 from sluice.state.changed_periods import KnownPeriods
-from sluice.storage.epochs import StatePeriod
+from sluice.storage.tables.epochs import StatePeriod
 from tests.examples import examples
 
 

@@ -19,7 +19,7 @@ from sluice.state.blocks import BlockId, unpack
 from sluice.state.changed_periods import KnownPeriods, changed
 from sluice.state.merging import Touch, merge_into_blocks
 from sluice.state.state import BlockMissing, read_state
-from sluice.storage.epochs import CommittedColumns, StatePeriod, is_delta
+from sluice.storage.tables.epochs import CommittedColumns, StatePeriod, is_delta
 from tests.state.test_epochs import Book, Cells, partials
 
 PERIOD = (1, 1, 0)

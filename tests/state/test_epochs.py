@@ -24,7 +24,8 @@ from sluice.state import merging as merging_module
 from sluice.state.changed_periods import KnownPeriods, changed, outgrown
 from sluice.state.dealing import Dealing
 from sluice.state.state import BlockMissing, StateSuperseded, read_state
-from sluice.storage.epochs import (
+from sluice.storage.hbase import STATE_FAMILY
+from sluice.storage.tables.epochs import (
     NOBODY,
     CommittedColumns,
     Epochs,
@@ -35,7 +36,6 @@ from sluice.storage.epochs import (
     column_seq,
     delta_column,
 )
-from sluice.storage.hbase import STATE_FAMILY
 from tests.examples import examples
 
 TASKS = 2

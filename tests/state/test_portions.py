@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.state.portions import BYTES_A_GET, portions, read_portions
-from sluice.storage.backfills import BackfillPointer
+from sluice.storage.tables.backfills import BackfillPointer
 
 sizes = st.lists(st.integers(1, BYTES_A_GET + 1), max_size=30)
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from sluice.storage import schema
-from sluice.storage.backfills import Backfills
-from sluice.storage.days import Days
+from sluice.storage.tables import schema
+from sluice.storage.tables.backfills import Backfills
+from sluice.storage.tables.days import Days
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
 from tests.tasks.database import sqlite

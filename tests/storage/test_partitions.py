@@ -13,12 +13,12 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
-from sluice.storage import schema
-from sluice.storage.days import Days
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive, SqlFailed
 from sluice.storage.partitions import LOGS, TASK_RESULTS, Partition, restore
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema
+from sluice.storage.tables.days import Days
 from tests import hive_database
 
 pytestmark = pytest.mark.stack

@@ -11,9 +11,10 @@ from alembic.migration import MigrationContext
 from sqlalchemy.exc import OperationalError
 
 from sluice.runtime.settings import Settings
-from sluice.storage import locks, postgres
+from sluice.storage import postgres
 from sluice.storage.postgres import SchemaRefused, engine, migrate, patiently
-from sluice.storage.schema import metadata
+from sluice.storage.tables import locks
+from sluice.storage.tables.schema import metadata
 from sluice_lab.bench import databases
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from sluice.storage import schema
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema
 from sluice.tasks.lists import ValueLists
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore

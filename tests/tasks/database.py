@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from sluice.storage.schema import metadata
+from sluice.storage.tables.schema import metadata
 
 _PARTIAL = {
     "tasks_name": "tasks (name) WHERE deleted_at IS NULL",

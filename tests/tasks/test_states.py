@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from sluice.storage import schema
+from sluice.storage.tables import schema
 from sluice.tasks import TaskSpec, TasksRefused
 from sluice.tasks.store import TaskStore
 from sluice.tasks.versions import TaskChanged, UnknownTask

@@ -49,7 +49,7 @@ def test_nobody_waits_for_a_lock_to_read_what_is_fixed(
     """A reader that stands still with the lock, as a host does that hangs, keeps no other reader waiting."""
     frozen = topics.freeze(unique)
     taken = []
-    monkeypatch.setattr("sluice.storage.locks.take", lambda *lock: taken.append(lock))
+    monkeypatch.setattr("sluice.storage.tables.locks.take", lambda *lock: taken.append(lock))
     assert topics.freeze(unique) == frozen
     assert taken == []
 

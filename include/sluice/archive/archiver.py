@@ -16,8 +16,8 @@ from sluice.runtime.backoff import Backoff
 from sluice.runtime.settings import Settings
 from sluice.stack.jobs import ARCHIVER
 from sluice.stack.progress import ArchivedTopic, ArchivingState
-from sluice.storage import alerts
 from sluice.storage.postgres import engine
+from sluice.storage.tables import alerts
 from sluice.transmission.topics import TopicMissing, Topics
 
 log = logging.getLogger(__name__)

@@ -23,11 +23,11 @@ from sluice.archive.claim import Claims
 from sluice.archive.file import ArchivedPartition
 from sluice.archive.footer import Footer
 from sluice.runtime.settings import Settings
-from sluice.storage import alerts
 from sluice.storage.postgres import engine
-from sluice.storage.schema import DAYS_OF_FILE
-from sluice.storage.schema import archive_files as files
-from sluice.storage.schema import archive_losses as losses
+from sluice.storage.tables import alerts
+from sluice.storage.tables.schema import DAYS_OF_FILE
+from sluice.storage.tables.schema import archive_files as files
+from sluice.storage.tables.schema import archive_losses as losses
 
 log = logging.getLogger(__name__)
 

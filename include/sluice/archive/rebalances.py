@@ -19,8 +19,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.archive import heartbeat
-from sluice.storage import rebalances
-from sluice.storage.rebalances import Rebalance
+from sluice.storage.tables import rebalances
+from sluice.storage.tables.rebalances import Rebalance
 
 log = logging.getLogger(__name__)
 

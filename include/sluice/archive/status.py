@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from sluice.archive.file import ArchivedPartition
 from sluice.stack.progress import PartitionProgress, PartitionState
-from sluice.storage import alerts
+from sluice.storage.tables import alerts
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sluice.collection import inventory
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
-from sluice.storage import history, schema
+from sluice.storage.tables import history, schema
 from sluice.tasks import versions
 from sluice.tasks.topics import DEFAULT_TOPIC, UnknownTopic
 from sluice.transmission.topics import TopicMissing, Topics

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from sluice.runtime.arrays import Bools
-from sluice.storage.dead_letters import of_dimensions
+from sluice.storage.tables.dead_letters import of_dimensions
 from sluice.transmission.line_schema import LINE_IN_RECORD
 
 REASON = "counted by no task in an earlier release"

@@ -35,13 +35,13 @@ from sluice.batch.task_versions import task_versions
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures
 from sluice.runtime.settings import Settings
-from sluice.storage import alerts, tallies, uncounted
-from sluice.storage.days import Day, Days
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
 from sluice.storage.partitions import LOGS, TASK_RESULTS, Partition
 from sluice.storage.postgres import engine
 from sluice.storage.stores import Stores
+from sluice.storage.tables import alerts, tallies, uncounted
+from sluice.storage.tables.days import Day, Days
 from sluice.tasks.topics import TopicStore
 
 if TYPE_CHECKING:

@@ -41,17 +41,17 @@ from sluice.state import state
 from sluice.state.blocks import BlockId, period_prefix, unpack
 from sluice.state.finals import sweep
 from sluice.state.portions import read_portions
-from sluice.storage import history
-from sluice.storage.backfills import BackfillPointer, Backfills, days_between
-from sluice.storage.commits import CommitLog
-from sluice.storage.days import Days
-from sluice.storage.epochs import PeriodKey, column_seq
-from sluice.storage.finals import Finals
 from sluice.storage.hbase import NAMES_ONLY, RESULT_FAMILY, RESULTS, STATE, STATE_FAMILY, HBase
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
-from sluice.storage.retention import Floor, RetentionBook, expired_days, topics
+from sluice.storage.tables import history
+from sluice.storage.tables.backfills import BackfillPointer, Backfills, days_between
+from sluice.storage.tables.commits import CommitLog
+from sluice.storage.tables.days import Days
+from sluice.storage.tables.epochs import PeriodKey, column_seq
+from sluice.storage.tables.finals import Finals
+from sluice.storage.tables.retention import Floor, RetentionBook, expired_days, topics
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
 

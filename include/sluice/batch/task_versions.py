@@ -12,10 +12,10 @@ from datetime import date
 import sqlalchemy as sa
 
 from sluice.engine.plan import Range
-from sluice.storage import schema
-from sluice.storage.backfills import Backfills
-from sluice.storage.commits import CommitLog, Version
-from sluice.storage.days import Days
+from sluice.storage.tables import schema
+from sluice.storage.tables.backfills import Backfills
+from sluice.storage.tables.commits import CommitLog, Version
+from sluice.storage.tables.days import Days
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 
 app = typer.Typer(help="The master dataset on HDFS: verify it, rebuild its index.", no_args_is_help=True)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.cli.format import Format, table, write
+from sluice.cli.output.format import Format, table, write
 
 if TYPE_CHECKING:
     from sluice.quality.hops import Hops

@@ -12,11 +12,11 @@ import typer
 from sluice.batch.backfill.ask import DAG, ask
 from sluice.batch.backfill.published import note, superseded
 from sluice.cli.asked_by import me
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
-    from sluice.storage.backfills import Backfill, Backfills
+    from sluice.storage.tables.backfills import Backfill, Backfills
 
 POLL_SECONDS = 1.0
 # Airflow is asked only now and then, to notice a run that died without recording its failure.
@@ -59,8 +59,8 @@ def backfill(
       sluice tasks backfill hits_by_status --from 2015-05-17 --to 2015-05-20
     """
     from sluice.runtime.settings import get_settings
-    from sluice.storage.backfills import Backfills
     from sluice.storage.postgres import engine
+    from sluice.storage.tables.backfills import Backfills
 
     settings = get_settings()
     book = Backfills(engine(settings))
@@ -88,8 +88,8 @@ def backfills(
       sluice tasks backfills hits_by_status
     """
     from sluice.runtime.settings import get_settings
-    from sluice.storage.backfills import Backfills
     from sluice.storage.postgres import engine
+    from sluice.storage.tables.backfills import Backfills
     from sluice.tasks.store import TaskStore
 
     database = engine(get_settings())
@@ -122,7 +122,7 @@ def follow(
 
     `ended` returns how the run in Airflow ended, None while it goes on. Raises BackfillFailed.
     """
-    from sluice.storage.backfills import BackfillState
+    from sluice.storage.tables.backfills import BackfillState
 
     said, look = "", time.monotonic() + AIRFLOW_SECONDS
     while True:
@@ -146,7 +146,7 @@ def follow(
 
 
 def _ended_in_airflow(settings: Settings, book: Backfills, number: int) -> str | None:
-    from sluice.stack.airflow_api import Airflow
+    from sluice.stack.airflow.rest_api import Airflow
 
     run_id = book.get(number).run_id
     if run_id is None:

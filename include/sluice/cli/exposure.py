@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.cli.terminal import alarm
+from sluice.cli.output.terminal import alarm
 from sluice.runtime.settings import Settings
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.cli.format import printable
+from sluice.cli.output.format import printable
 from sluice.collection import deploy
 from sluice.collection.agent import Agent
 from sluice.collection.at_once import by_machine

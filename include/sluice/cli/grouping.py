@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sluice.cli.format import Format, write
-from sluice.cli.grouping_text import explained, hot_keys
-from sluice.cli.terminal import CLEAR, steer
+from sluice.cli.output.format import Format, write
+from sluice.cli.output.grouping_text import explained, hot_keys
+from sluice.cli.output.terminal import CLEAR, steer
 
 if TYPE_CHECKING:
     from sluice.speed.routed.report import GroupingReport, HotKeyReport

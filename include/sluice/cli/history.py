@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 
 COLUMNS = ("at", "who", "origin", "what", "name", "action", "before", "after")
 
@@ -37,8 +37,8 @@ def history(
     """
     from sluice.runtime.settings import get_settings
     from sluice.stack import journal
-    from sluice.storage import history as book
     from sluice.storage.postgres import engine
+    from sluice.storage.tables import history as book
 
     settings = get_settings()
     journal.take_in(settings)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sluice.cli.errors import explain
-from sluice.cli.format import plain, table
-from sluice.cli.terminal import CLEAR, steer
+from sluice.cli.output.format import plain, table
+from sluice.cli.output.terminal import CLEAR, steer
 
 if TYPE_CHECKING:
     from sluice.monitoring.lag.consumer_lag import Behind, LagReport, ShownRebalance

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice.cli.errors import FAILED
-from sluice.cli.format import Format, printable, write
+from sluice.cli.output.format import Format, printable, write
+from sluice.cli.output.terminal import REWRITE, steer
 from sluice.cli.query_options import naming, time_option
 from sluice.cli.results import Version, WhereTexts
-from sluice.cli.terminal import REWRITE, steer
 
 if TYPE_CHECKING:
     import pyarrow as pa

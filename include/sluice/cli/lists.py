@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice.cli.asked_by import me
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 
 if TYPE_CHECKING:
     from sluice.tasks.lists import ValueLists
@@ -39,7 +39,7 @@ def apply(
       sluice lists apply -f lists.yaml
       echo 'eu_offices: ["10.1.0.1", "10.2.0.1"]' | sluice lists apply -f -
     """
-    from sluice.cli.documents import read, refusing
+    from sluice.cli.output.documents import read, refusing
     from sluice.tasks.lists import parse_lists
 
     with refusing(file):

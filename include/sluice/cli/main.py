@@ -21,9 +21,9 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from sluice.cli import terminal
 from sluice.cli.asked_by import say_where
 from sluice.cli.errors import explain, remedied
+from sluice.cli.output import terminal
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
@@ -246,7 +246,7 @@ def _choose_instance(name: str | None) -> str | None:
 def _enter() -> None:
     """Enter the instance's network, before the command's imports start threads."""
     from sluice.runtime.settings import Settings
-    from sluice.stack import network
+    from sluice.stack.networking import network
 
     settings = Settings()
     network.enter(settings)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 
 _MEASURE = {"none": "nothing", "number": "a number", "any": "a number or a text"}
 

@@ -16,8 +16,8 @@ from sluice.runtime import days
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
-    from sluice.stack.airflow_answers import DagRun
-    from sluice.stack.airflow_api import Airflow
+    from sluice.stack.airflow.answers import DagRun
+    from sluice.stack.airflow.rest_api import Airflow
 
 DAG, RECONCILE = "nightly_batch", "reconcile"
 POLL_SECONDS = 2.0
@@ -62,7 +62,7 @@ def nightly(
     """
     from sluice.runtime.settings import get_settings
     from sluice.stack import journal
-    from sluice.stack.airflow_api import Airflow
+    from sluice.stack.airflow.rest_api import Airflow
 
     settings = get_settings()
     check_over(first.date(), last.date(), days.today())
@@ -109,7 +109,7 @@ def compute(
     The days go in stretches, because a page of Airflow's API has no more runs. Without waiting only the first
     stretch can be started, so more days are refused.
     """
-    from sluice.stack.airflow_api import BACKFILL_DAYS
+    from sluice.stack.airflow.rest_api import BACKFILL_DAYS
 
     wanted = [first + dt.timedelta(days=n) for n in range((last - first).days + 1)]
     parts = days.stretches(wanted, BACKFILL_DAYS)
@@ -147,15 +147,15 @@ def computed(runs: Sequence[DagRun]) -> list[DagRun]:
 
 def outcomes(settings: Settings, since: dt.datetime) -> dict[tuple[dt.date, str], str]:
     """How each comparison since then ended, by day and topic."""
-    from sluice.storage import reconciled
     from sluice.storage.postgres import engine
+    from sluice.storage.tables import reconciled
 
     return reconciled.since(engine(settings), since)
 
 
 def judge(runs: Sequence[DagRun], found: dict[tuple[dt.date, str], str], say: Callable[[str], None]) -> None:
     """Say how the days' comparisons ended. Raises NightFailed for what is not computed, or differs."""
-    from sluice.storage.reconciled import ComparisonOutcome
+    from sluice.storage.tables.reconciled import ComparisonOutcome
 
     asked = {run.day for run in runs}
     own = {key: outcome for key, outcome in sorted(found.items()) if key[0] in asked}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.cli.format import Format, printable, write
+from sluice.cli.output.format import Format, printable, write
 from sluice.cli.query_options import BadOption, naming, span
 from sluice.results.written_query import WrittenQuery, query
 
@@ -30,7 +30,7 @@ def _cancel(wanted: str) -> None:
     from sluice.cli.asked_by import me
     from sluice.runtime.settings import get_settings
     from sluice.stack import journal
-    from sluice.storage import statements
+    from sluice.storage.tables import statements
 
     ended = statements.cancel(get_settings(), wanted)
     who, text = me(), ended.statement
@@ -163,7 +163,7 @@ def _refuse(layer: Layer, style: ResultFormat, given: Mapping[str, object]) -> N
 
 def _merged(asked: Query, style: ResultFormat) -> None:
     """Print an answer; except for a table, in bounded memory."""
-    from sluice.cli.rows import for_people
+    from sluice.cli.output.rows import for_people
     from sluice.results import formats
     from sluice.results.layers import StoredLayers
     from sluice.results.reader import read
@@ -192,7 +192,7 @@ def _of_layer(
     style: Format,
 ) -> None:
     """Print the results of one layer as it stored them."""
-    from sluice.cli.rows import layer_for_people, layer_for_programs
+    from sluice.cli.output.rows import layer_for_people, layer_for_programs
     from sluice.results.layer_results import ResultLayer, each_result, layer_results
     from sluice.results.layers import find
     from sluice.results.periods import within
@@ -231,8 +231,8 @@ def sql(
       sluice sql --cancel 2f
     """
     from sluice.runtime.settings import get_settings
-    from sluice.storage import statements
     from sluice.storage.hive import Hive, SqlFailed
+    from sluice.storage.tables import statements
 
     if [statement is not None, list_, cancel is not None].count(True) != 1:
         raise BadOption("give one of these: a STATEMENT in quotes, --list, --cancel ID")

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from sluice.cli.asked_by import me
-from sluice.cli.terminal import alarm
+from sluice.cli.output.terminal import alarm
 from sluice.runtime.settings import Settings
 
 MIB = 1 << 20
@@ -111,7 +111,7 @@ def status(
     from dataclasses import asdict
 
     from sluice.cli import far
-    from sluice.cli.format import table
+    from sluice.cli.output.format import table
     from sluice.stack import status as stack_status
     from sluice.stack.status import DaemonState
 
@@ -202,7 +202,7 @@ def execute(
     The exit code is the command's own.
     """
     from sluice.stack import supervisord
-    from sluice.stack.airflow_environment import PREFIX, write_config
+    from sluice.stack.airflow.configuration import PREFIX, write_config
     from sluice.stack.environment import environment
 
     settings = Settings()
@@ -225,7 +225,8 @@ def reset(
     their folders there stays. Agents that could not be stopped are named, and hosts that may still run jobs.
     """
     from sluice.collection import deploy
-    from sluice.stack import network, shutdown
+    from sluice.stack import shutdown
+    from sluice.stack.networking import network
 
     settings = Settings()
     if not settings.home.exists():

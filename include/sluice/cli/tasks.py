@@ -11,7 +11,7 @@ import typer
 
 from sluice.cli.asked_by import me
 from sluice.cli.backfill import backfill, backfills
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -51,7 +51,7 @@ def apply(
       sluice tasks apply -f include/tasks.yaml
       sluice tasks apply -f include/tasks.yaml hits_by_status
     """
-    from sluice.cli.documents import FileRefused, refusing
+    from sluice.cli.output.documents import FileRefused, refusing
     from sluice.tasks.versions import TaskState
 
     specs = _read(file)
@@ -77,7 +77,7 @@ def list_(
 
     skipped: the lines with a time that it could not take a value from, or too long a value.
     """
-    from sluice.storage.tallies import of_topics
+    from sluice.storage.tables.tallies import of_topics
 
     columns = (
         *("id", "task", "topic", "period", "dimensions", "metrics"),
@@ -134,7 +134,7 @@ def diff(file: File) -> None:
     Example:
       sluice tasks diff -f include/tasks.yaml
     """
-    from sluice.cli.documents import refusing
+    from sluice.cli.output.documents import refusing
     from sluice.tasks.changes import ChangeAction
 
     specs = _read(file)
@@ -224,7 +224,7 @@ def try_out(
       sluice tasks test -f include/tasks.yaml --sample 3
       tail -n 5 access.log | sluice tasks test bytes_by_path --lines -
     """
-    from sluice.cli.trials import print_trials
+    from sluice.cli.output.trials import print_trials
 
     if (name is None) == (file is None):
         raise typer.BadParameter("give the name of a task, or --file with tasks that are not applied yet")
@@ -260,7 +260,7 @@ def _store() -> TaskStore:
 
 
 def _read(file: Path) -> list[TaskSpec]:
-    from sluice.cli.documents import read, refusing
+    from sluice.cli.output.documents import read, refusing
     from sluice.tasks import parse_tasks
 
     with refusing(file):

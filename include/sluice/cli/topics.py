@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sluice.cli.asked_by import me
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 
 if TYPE_CHECKING:
     from sluice.tasks.topics import TopicStore
@@ -35,7 +35,7 @@ def apply(
     Example:
       sluice topics apply -f shop.yaml      with - {name: shop, format: json, time: {...}}
     """
-    from sluice.cli.documents import read, refusing
+    from sluice.cli.output.documents import read, refusing
     from sluice.tasks.topics import parse_topics
 
     with refusing(file):
@@ -56,7 +56,7 @@ def list_(style: Annotated[Format, typer.Option("--format", help="How to print."
     """
     from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
-    from sluice.storage.speed_topics import SpeedTopics
+    from sluice.storage.tables.speed_topics import SpeedTopics
 
     settings = get_settings()
     columns = ["topic", "format", "columns", "time", "tasks", "by"]
@@ -145,7 +145,7 @@ def spread(
     from sluice.runtime.settings import get_settings
     from sluice.speed import topic_moves
     from sluice.storage.postgres import engine
-    from sluice.storage.speed_topics import SpeedTopics
+    from sluice.storage.tables.speed_topics import SpeedTopics
 
     settings = get_settings()
     found = topic_moves.spread(settings)

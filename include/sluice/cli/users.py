@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sluice.cli.asked_by import me
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 from sluice.runtime.login_settings import Role
 from sluice.stack.users import Users
 

@@ -32,7 +32,7 @@ from sluice.collection.hosting import hosting, machine_of
 from sluice.collection.machine import ProcessState
 from sluice.collection.metrics import AgentCounters
 from sluice.runtime.settings import Settings
-from sluice.storage import alerts
+from sluice.storage.tables import alerts
 
 SOURCE = "collection"
 FULL = 80.0

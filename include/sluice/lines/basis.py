@@ -24,10 +24,10 @@ from sluice.results.rows import STATES, PeriodState
 from sluice.runtime.arrays import Bools, Ints
 from sluice.runtime.days import DAY_MS, days_of
 from sluice.runtime.settings import Settings
-from sluice.storage.backfills import Backfills
-from sluice.storage.commits import CommitLog
-from sluice.storage.days import Days
 from sluice.storage.postgres import engine
+from sluice.storage.tables.backfills import Backfills
+from sluice.storage.tables.commits import CommitLog
+from sluice.storage.tables.days import Days
 from sluice.tasks.spec import ActiveTask
 
 EPOCH = date(1970, 1, 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from sluice.storage import reconciled, schema
+from sluice.storage.tables import reconciled, schema
 from sluice.tasks.versions import TaskState
 
 #: Comparisons that are older are history.

@@ -13,8 +13,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sluice.monitoring import figures, sampled, watch_progress
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs, tls
-from sluice.storage import alerts, samples
 from sluice.storage.postgres import engine
+from sluice.storage.tables import alerts, samples
 
 SAMPLE_SECONDS = 60.0
 #: The source of the alert, and how long before the end it is raised: the instance renews its own earlier.

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from sluice.stack.progress import SpeedLayerProgress
-from sluice.storage import schema
+from sluice.storage.tables import schema
 
 HOT_KEYS, WORKER_LOAD, HOPS = "hot_keys", "worker_load", "hop_lines"
 #: Most tasks in a sample, those with the hottest keys first, and the most keys and workers of each.

@@ -23,8 +23,8 @@ def audit(settings: Settings, topic: str, *, hive: bool = True, today: date | No
     Reads every front-end file once, at disk speed. While lines are moving the hops are read one after another
     and cannot agree: then `in_flight` says what moves, and nothing is called lost.
     """
-    from sluice.storage import topic_totals
     from sluice.storage.postgres import engine
+    from sluice.storage.tables import topic_totals
 
     moving = _collecting(settings)
     files = dict(front_end_files(settings, topic))

@@ -18,12 +18,12 @@ from sluice.results.offline_results import DayResults, of_days
 from sluice.results.online_results import online_results
 from sluice.results.periods import Interval, Periods
 from sluice.runtime.settings import Settings
-from sluice.storage import open_periods, uncounted
-from sluice.storage.commits import CommitLog
-from sluice.storage.days import Day, Days
 from sluice.storage.hbase import HBase
 from sluice.storage.hive import Hive
-from sluice.storage.open_periods import OpenPeriod
+from sluice.storage.tables import open_periods, uncounted
+from sluice.storage.tables.commits import CommitLog
+from sluice.storage.tables.days import Day, Days
+from sluice.storage.tables.open_periods import OpenPeriod
 from sluice.tasks.spec import ActiveTask
 
 Stores = tuple[Hive, HBase, DayResults]

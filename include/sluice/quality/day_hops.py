@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sluice.archive import index
-from sluice.storage.days import Day, Days
 from sluice.storage.hive import Hive
+from sluice.storage.tables.days import Day, Days
 
 
 @dataclass(frozen=True)

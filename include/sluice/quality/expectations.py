@@ -17,7 +17,7 @@ from sluice.quality.day_hops import Hop
 from sluice.quality.docs import SITE, context, escaped
 from sluice.quality.two_sides import EQUAL, KEY, two_sides
 from sluice.runtime.settings import Settings
-from sluice.storage.reconciled import KEPT
+from sluice.storage.tables.reconciled import KEPT
 
 # The page lists up to this many differing results; if there are more, it only says how many.
 LISTED = 200

@@ -18,12 +18,12 @@ from sluice.results.periods import Interval, Periods
 from sluice.runtime.settings import Settings
 from sluice.state import finals as blocks
 from sluice.state.series import of_partials
-from sluice.storage.commits import Version
-from sluice.storage.days import Day
-from sluice.storage.finals import FinalBlock, FinalRange, Finals
 from sluice.storage.hbase import HBase
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
+from sluice.storage.tables.commits import Version
+from sluice.storage.tables.days import Day
+from sluice.storage.tables.finals import FinalBlock, FinalRange, Finals
 from sluice.tasks.spec import ActiveTask
 
 

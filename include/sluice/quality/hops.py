@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sluice.quality.file_accounts import FileAccount
-from sluice.storage.tallies import TOPIC, Tally
-from sluice.storage.topic_totals import TopicTotals
+from sluice.storage.tables.tallies import TOPIC, Tally
+from sluice.storage.tables.topic_totals import TopicTotals
 from sluice.transmission.line_identity import KAFKA_HOST
 
 LACKS_DAYS = "; the table logs lacks days that were computed: `sluice up` shows them again"

@@ -11,8 +11,18 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from sluice.quality.day_hops import Hop
-from sluice.storage.days import Day
-from sluice.storage.tallies import COUNTS, OFFLINE, ONLINE, TOPIC, Tally, TallyLayer, Version, known, of_day
+from sluice.storage.tables.days import Day
+from sluice.storage.tables.tallies import (
+    COUNTS,
+    OFFLINE,
+    ONLINE,
+    TOPIC,
+    Tally,
+    TallyLayer,
+    Version,
+    known,
+    of_day,
+)
 from sluice.tasks.spec import ActiveTask
 
 _MEANING = {

@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.runtime.settings import Settings
-from sluice.storage import open_periods
-from sluice.storage.commits import CommitLog
-from sluice.storage.days import Day, Days
 from sluice.storage.postgres import engine
-from sluice.storage.reconciled import ComparisonOutcome
+from sluice.storage.tables import open_periods
+from sluice.storage.tables.commits import CommitLog
+from sluice.storage.tables.days import Day, Days
+from sluice.storage.tables.reconciled import ComparisonOutcome
 
 if TYPE_CHECKING:
     from sluice.quality.day_comparison import DayComparison
@@ -132,9 +132,9 @@ def _compare(settings: Settings, book: Days, day: Day) -> ReconcileOutcome:
     from sluice.quality.final_blocks import Publication
     from sluice.quality.publish import publish
     from sluice.state.finals import sweep
-    from sluice.storage.finals import Finals
     from sluice.storage.hbase import HBase
     from sluice.storage.hive import Hive
+    from sluice.storage.tables.finals import Finals
 
     found = compare_day(settings, book, day)
     if not found.agrees and (why := _superseded(book, day, day.cut)):
@@ -177,9 +177,9 @@ def _details(found: DayComparison) -> dict[str, object]:
 
 def _record(settings: Settings, outcome: ReconcileOutcome, details: Mapping[str, object]) -> None:
     """Append the outcome to the history in Hive, and note it as the day's last one."""
-    from sluice.storage import reconciled
     from sluice.storage.hive import Hive, Value
     from sluice.storage.postgres import engine
+    from sluice.storage.tables import reconciled
 
     row: dict[str, Value] = {
         "topic": outcome.topic,

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sluice.results.query import Query
 from sluice.runtime.arrays import Ints
 from sluice.runtime.lru_cache import LruCache
-from sluice.storage.finals import Sides
+from sluice.storage.tables.finals import Sides
 from sluice.tasks.spec import ActiveTask
 
 #: Answers that are kept, together; and the largest one that is shared.

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import versions_of
 from sluice.metrics import accumulator_columns
-from sluice.storage.commits import Version
 from sluice.storage.hive import Hive
+from sluice.storage.tables.commits import Version
 
 FILES = """
 SELECT DISTINCT _metadata.file_path FROM task_results WHERE topic = %(topic)s AND day = %(day)s

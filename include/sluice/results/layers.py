@@ -1,7 +1,8 @@
 """Where a reader gets periods from: final blocks, or the committed state with what was backfilled.
 
-One transaction decides the side of each period (`storage.finals.Sides`). A period that is published after
-that still comes from the state, and a day that is published again still comes from the blocks that it had.
+One transaction decides the side of each period (`storage.tables.finals.Sides`). A period that is published
+after that still comes from the state, and a day that is published again still comes from the blocks that it
+had.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from sluice.results.values import VALUES_BYTES, StateColumns
 from sluice.runtime.settings import Settings
 from sluice.state.finals import CACHE_BYTES, FinalBlocks
 from sluice.state.series import series_schema
-from sluice.storage.finals import FinalBlock, Finals, Sides
 from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
+from sluice.storage.tables.finals import FinalBlock, Finals, Sides
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore, UnknownTask
 

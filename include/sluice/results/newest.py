@@ -9,7 +9,7 @@ from sluice.results.periods import ALWAYS
 from sluice.results.query import Query, is_list
 from sluice.results.reader import read
 from sluice.results.rows import STATE
-from sluice.storage.finals import Sides
+from sluice.storage.tables.finals import Sides
 from sluice.tasks.period import parse_period
 from sluice.tasks.spec import ActiveTask
 

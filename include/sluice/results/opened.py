@@ -26,11 +26,11 @@ from sluice.state.blocks import BlockId, unpack
 from sluice.state.finals import compact
 from sluice.state.series import START, of_partials, one, series_schema
 from sluice.state.state import StateRead, read_state
-from sluice.storage.backfills import BackfillPointer, Backfills
-from sluice.storage.commits import CommitLog
-from sluice.storage.epochs import PeriodKey, StatePeriod
-from sluice.storage.finals import Sides
 from sluice.storage.hbase import HBase
+from sluice.storage.tables.backfills import BackfillPointer, Backfills
+from sluice.storage.tables.commits import CommitLog
+from sluice.storage.tables.epochs import PeriodKey, StatePeriod
+from sluice.storage.tables.finals import Sides
 from sluice.tasks.period import parse_period
 from sluice.tasks.spec import ActiveTask
 

@@ -14,7 +14,7 @@ from sluice.results.rows import FINAL, OPEN, STATES, SUPERSEDED
 from sluice.runtime.arrays import Ints
 from sluice.state.portions import portions
 from sluice.state.series import START, in_order, together
-from sluice.storage.finals import FinalBlock, FinalRange, Sides
+from sluice.storage.tables.finals import FinalBlock, FinalRange, Sides
 from sluice.tasks.spec import ActiveTask
 
 #: Open periods are read in portions of up to OPEN_BYTES of packed blocks, each as of one commit.

@@ -18,7 +18,7 @@ from sluice.metrics import load_team
 from sluice.results.layers import Layers, Settled
 from sluice.results.periods import within
 from sluice.results.query import Query
-from sluice.storage.finals import Sides
+from sluice.storage.tables.finals import Sides
 from sluice.tasks.spec import ActiveTask
 
 

@@ -26,7 +26,7 @@ from sluice.results.values import StateColumns, with_some
 from sluice.runtime.arrays import Bools, Ints
 from sluice.state.portions import portions
 from sluice.state.series import START, one
-from sluice.storage.finals import Sides
+from sluice.storage.tables.finals import Sides
 from sluice.tasks.spec import ActiveTask
 
 BATCH_ROWS = 65_536

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from sluice.runtime.lru_cache import LruCache
-from sluice.storage.commits import Version
-from sluice.storage.finals import Sides
+from sluice.storage.tables.commits import Version
+from sluice.storage.tables.finals import Sides
 
 #: Windows of time that are kept, of all versions.
 WINDOWS = 64
@@ -21,7 +21,7 @@ _LONGEST = 1 << 40
 
 
 class Book(Protocol):
-    """What is asked of `storage.finals.Finals`."""
+    """What is asked of `storage.tables.finals.Finals`."""
 
     def moment(self) -> str: ...
 

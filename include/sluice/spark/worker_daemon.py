@@ -38,8 +38,8 @@ def prepare(load: Callable[[], None]) -> None:
     import pyarrow.parquet  # noqa: F401 - the nightly run's workers read and write Parquet themselves
     import pyspark.worker  # noqa: F401
 
-    import sluice.storage.commits
-    import sluice.storage.hbase  # noqa: F401
+    import sluice.storage.hbase
+    import sluice.storage.tables.commits  # noqa: F401
 
     garbage.loaded()
 

@@ -13,7 +13,7 @@ from sluice.speed.own_topics import Named, OwnTopics
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.streaming import POLL_SECONDS, TopicStream
 from sluice.stack.progress import DriverState
-from sluice.storage.commits import FencedOut
+from sluice.storage.tables.commits import FencedOut
 
 log = logging.getLogger(__name__)
 

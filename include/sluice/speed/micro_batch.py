@@ -48,10 +48,10 @@ from sluice.speed.state_pass import Connections
 from sluice.speed.topic_tasks import TopicTasks
 from sluice.speed.writer import CountedBatch, Writer, nothing
 from sluice.state.backfilled import Backfilled
-from sluice.storage.backfills import Backfills
-from sluice.storage.commits import Commit, CommitLog, TopicClaim
 from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
+from sluice.storage.tables.backfills import Backfills
+from sluice.storage.tables.commits import Commit, CommitLog, TopicClaim
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.topic_spec import TopicSpec
 

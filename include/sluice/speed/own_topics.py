@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
-from sluice.storage.speed_topics import Places, SpeedTopics
+from sluice.storage.tables.speed_topics import Places, SpeedTopics
 from sluice.tasks.topics import DEFAULT_TOPIC, TOPICS_SECONDS, TopicStore
 
 log = logging.getLogger(__name__)

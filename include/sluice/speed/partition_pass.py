@@ -213,7 +213,7 @@ class Gathered:
     # What became of the lines that have a time, and samples of those that a task skipped.
     tallies: pa.Table = field(default_factory=TALLIES.empty_table)
     skipped: pa.Table = field(default_factory=SKIPPED.empty_table)
-    counts: Mapping[str, int] = field(default_factory=dict)  # of a commit (`storage.commits`)
+    counts: Mapping[str, int] = field(default_factory=dict)  # of a commit (`storage.tables.commits`)
     pass_us: int = 0  # CPU time of the pass, from reading the records to the partial aggregates
     failed: Mapping[Version, str] = field(default_factory=dict)
     # What became of the state: the periods that were changed, and columns of layouts that they outgrew.

@@ -22,8 +22,8 @@ from sluice.state.blocks import BlockId
 from sluice.state.cells import online_cells
 from sluice.state.state import read_blocks
 from sluice.state.written import ChangedResults, Written
-from sluice.storage.backfills import Backfills
 from sluice.storage.hbase import RESULTS
+from sluice.storage.tables.backfills import Backfills
 from sluice.tasks.spec import ActiveTask
 
 #: The blocks of a job, for Spark and for Arrow; a portion is read and written at once.

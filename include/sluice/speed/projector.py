@@ -33,7 +33,7 @@ from sluice.state.backfilled import Backfilled
 from sluice.state.blocks import BlockId
 from sluice.state.state import in_portions
 from sluice.state.written import Written
-from sluice.storage.commits import CommitLog
+from sluice.storage.tables.commits import CommitLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.engine.outcomes import SAMPLES, Sampled
-from sluice.storage.tallies import EPOCH
+from sluice.storage.tables.tallies import EPOCH
 
 #: Task id, version, kind and day.
 Key = tuple[int, int, str, date]

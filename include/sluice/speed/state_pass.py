@@ -24,10 +24,10 @@ from sluice.speed.routed.learning import learnt
 from sluice.state.blocks import BlockId, periods
 from sluice.state.merging import Changes, Touch, merge_into_blocks
 from sluice.state.state import AttemptState
-from sluice.storage.commits import CommitLog
-from sluice.storage.epochs import CommittedColumns, PeriodKey, StatePeriod
 from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine_at
+from sluice.storage.tables.commits import CommitLog
+from sluice.storage.tables.epochs import CommittedColumns, PeriodKey, StatePeriod
 
 #: A block over this is not written: HBase takes no cell over 10 MiB.
 MOST_CELL = 8 << 20

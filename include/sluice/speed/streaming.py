@@ -20,7 +20,7 @@ from sluice.speed.micro_batch import PROJECTION_STOP_SECONDS, MicroBatch, job_gr
 from sluice.speed.pace import pause_after
 from sluice.speed.progress import SpeedProgress
 from sluice.stack.progress import CountingState
-from sluice.storage.commits import FencedOut
+from sluice.storage.tables.commits import FencedOut
 
 log = logging.getLogger(__name__)
 

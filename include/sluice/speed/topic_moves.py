@@ -9,7 +9,7 @@ from sluice.placement.plan import plan
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.storage.postgres import engine
-from sluice.storage.speed_topics import SpeedTopics
+from sluice.storage.tables.speed_topics import SpeedTopics
 from sluice.tasks.topics import TopicStore
 
 

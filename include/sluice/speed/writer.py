@@ -25,10 +25,10 @@ from sluice.speed.samples import Samples
 from sluice.speed.state_pass import StatePass, StateStores
 from sluice.state.changed_periods import KnownPeriods, changed, outgrown
 from sluice.state.dealing import Dealing
-from sluice.storage import tallies
-from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim
-from sluice.storage.epochs import CommittedColumns, Epochs, PeriodKey, StatePeriod
 from sluice.storage.hbase import STATE, HBase
+from sluice.storage.tables import tallies
+from sluice.storage.tables.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim
+from sluice.storage.tables.epochs import CommittedColumns, Epochs, PeriodKey, StatePeriod
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from sluice.results.layers import Layers, Settled
 from sluice.results.sides import cut
 from sluice.state.portions import portions
-from sluice.storage.finals import Sides
+from sluice.storage.tables.finals import Sides
 from sluice.tasks.spec import ActiveTask
 
 #: Packed bytes of a share. A day of 100 series a minute has about 3 MiB.

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sluice.runtime.login_settings import Role
 from sluice.runtime.passwords import Hashed
-from sluice.stack import platform_user
+from sluice.stack.airflow import platform_user
 from sluice.stack.users import NAME, PASSWORD_BYTES, User, UserError, Users, new_generation
 
 

@@ -11,11 +11,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from filelock import FileLock
 
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, network, ports, process_groups, secrets, supervisord, tls
+from sluice.stack import catalogue, process_groups, secrets, supervisord, tls
 from sluice.stack.daemon import Daemon
 from sluice.stack.entry import check
 from sluice.stack.initialise import Step
 from sluice.stack.log import log_file, log_tail
+from sluice.stack.networking import network, ports
 
 Say = Callable[[str], None]
 

@@ -10,7 +10,7 @@ import psycopg2
 from psycopg2 import sql
 
 from sluice.runtime.settings import Postgres, Settings
-from sluice.storage.locks import Lock
+from sluice.storage.tables.locks import Lock
 
 
 def create(settings: Settings, own: Postgres) -> None:

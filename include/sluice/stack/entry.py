@@ -16,13 +16,14 @@ from pathlib import Path
 
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
-from sluice.stack import network, process_groups, secrets, templating
+from sluice.stack import process_groups, secrets, templating
 from sluice.stack.catalogue import DAEMONS, UnknownDaemon, daemon, dependencies
 from sluice.stack.daemons.postgres import PostgresFailed
 from sluice.stack.database_roles import UnusableRole
 from sluice.stack.environment import DAEMON, own_environment
 from sluice.stack.jars import JarsMissing
 from sluice.stack.log import DaemonLog, lack_of_memory
+from sluice.stack.networking import network
 from sluice.stack.tls import BadCertificate
 
 POLL_SECONDS = 0.5

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sluice.runtime import inherited
 from sluice.runtime.settings import Settings, read_secret
-from sluice.stack.airflow_environment import airflow_environment
+from sluice.stack.airflow.configuration import airflow_environment
 
 # This variable marks the processes of a daemon, so that what a killed daemon left behind can be found.
 DAEMON = "SLUICE_DAEMON"

@@ -79,8 +79,8 @@ def hive_days(settings: Settings) -> None:
 
 def connections(settings: Settings) -> None:
     """Give Airflow the settings' connections, unless it is external."""
-    from sluice.stack.airflow_api import Airflow
-    from sluice.stack.airflow_connections import give
+    from sluice.stack.airflow.rest_api import Airflow
+    from sluice.stack.airflow.stored_connections import give
 
     if "airflow" not in settings.external:
         with Airflow(settings) as airflow:

@@ -19,8 +19,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.runtime.origin import origin
 from sluice.runtime.settings import Settings
-from sluice.storage import history
 from sluice.storage.postgres import engine
+from sluice.storage.tables import history
 
 FILE = "history.jsonl"
 

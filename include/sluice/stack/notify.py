@@ -21,9 +21,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Notifications, Settings
 from sluice.stack.log import DaemonLog
-from sluice.storage import alerts
-from sluice.storage.alerts import AlertEvent
 from sluice.storage.postgres import engine
+from sluice.storage.tables import alerts
+from sluice.storage.tables.alerts import AlertEvent
 
 SECONDS = 10.0
 #: At most this many alerts at a time, because nobody reads more.

@@ -9,8 +9,9 @@ import os
 
 from sluice.runtime import given_secrets, inherited
 from sluice.runtime.settings import Settings, get_settings, make_secret
-from sluice.stack import platform_user, private
-from sluice.stack.airflow_environment import PREFIX as AIRFLOW_PREFIX
+from sluice.stack.airflow import platform_user
+from sluice.stack.airflow.configuration import PREFIX as AIRFLOW_PREFIX
+from sluice.stack.networking import private
 from sluice.stack.users import prepare_users
 
 #: The passwords of PostgreSQL's roles: for Sluice's database, Airflow's and the metastore's.

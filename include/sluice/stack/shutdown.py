@@ -12,8 +12,9 @@ import psutil
 
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, network, process_groups, supervisord
+from sluice.stack import catalogue, process_groups, supervisord
 from sluice.stack.daemon import Daemon
+from sluice.stack.networking import network
 
 Say = Callable[[str], None]
 #: Stops Flume's agents, which must end in an order of their own.

@@ -13,12 +13,13 @@ import psutil
 
 from sluice.runtime import detached, successor
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, network, supervisord
+from sluice.stack import catalogue, supervisord
 from sluice.stack.entry import check
 from sluice.stack.memory import proportional_bytes
+from sluice.stack.networking import network
 
 if TYPE_CHECKING:
-    from sluice.storage.alerts import Alert
+    from sluice.storage.tables.alerts import Alert
 
 
 class DaemonState(StrEnum):
@@ -81,8 +82,8 @@ def alerts(settings: Settings) -> list[Alert]:
     """
     from sqlalchemy.exc import DBAPIError
 
-    from sluice.storage.alerts import open_alerts
     from sluice.storage.postgres import engine
+    from sluice.storage.tables.alerts import open_alerts
 
     try:
         return open_alerts(engine(settings))

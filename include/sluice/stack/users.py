@@ -24,7 +24,7 @@ from sluice.runtime.files import write_whole
 from sluice.runtime.login_settings import Role
 from sluice.runtime.passwords import ROUNDS, SECRET_ROUNDS, Hashed
 from sluice.runtime.settings import Settings, read_secret
-from sluice.stack import platform_user
+from sluice.stack.airflow import platform_user
 
 #: The role of the platform's own user, which cannot log in to Airflow.
 SERVICE = "service"

@@ -19,10 +19,10 @@ from sluice.engine.merge import merge_numbered
 from sluice.engine.set_aside import Failures, each_or_all
 from sluice.state.blocks import BlockId, bucket_hash, periods, unpack
 from sluice.state.portions import read_portions
-from sluice.storage.backfills import BackfillPointer, Backfills, versions_of
-from sluice.storage.commits import Version
-from sluice.storage.epochs import PeriodKey
 from sluice.storage.hbase import STATE, STATE_FAMILY, HBase
+from sluice.storage.tables.backfills import BackfillPointer, Backfills, versions_of
+from sluice.storage.tables.commits import Version
+from sluice.storage.tables.epochs import PeriodKey
 
 # Blocks never change. The cache holds many times the blocks of the periods that lines still arrive for.
 CACHE_BYTES = 64 << 20

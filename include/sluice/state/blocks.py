@@ -19,7 +19,7 @@ from sluice.engine.groups import code, group
 from sluice.engine.schema import partials_schema
 from sluice.metrics import accumulator_columns
 from sluice.runtime.arrays import Ints
-from sluice.storage.epochs import PeriodKey
+from sluice.storage.tables.epochs import PeriodKey
 
 #: The column of a block with the commit that touched a series last; no accumulator has such a name.
 TOUCHED = ":touched"

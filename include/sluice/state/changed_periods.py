@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from sluice.state.deltas import block_bytes, takes_deltas
-from sluice.storage.epochs import PeriodKey, StatePeriod
+from sluice.storage.tables.epochs import PeriodKey, StatePeriod
 
 #: Most periods sent to every task, many times those that lines arrive for; a task fetches the others itself.
 KNOWN = 1_000

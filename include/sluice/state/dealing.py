@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sluice.engine.dealt_out import dealt_out
 from sluice.state.blocks import bucket_hash, periods
-from sluice.storage.epochs import PeriodKey
+from sluice.storage.tables.epochs import PeriodKey
 
 #: Neighbouring periods begin a multiple of seconds apart: multiplied by this, they differ in all their bits.
 _MIXER = 0x9E3779B97F4A7C15

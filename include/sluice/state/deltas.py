@@ -39,7 +39,7 @@ from sluice.engine.merge import merge_numbered
 from sluice.engine.set_aside import Failures, each_or_all
 from sluice.runtime.arrays import Ints
 from sluice.state.blocks import TOUCHED, BlockId, assign, packed
-from sluice.storage.epochs import PeriodKey, StatePeriod
+from sluice.storage.tables.epochs import PeriodKey, StatePeriod
 
 #: A block of about LARGE to LARGEST bytes takes deltas. Smaller ones cost less to rewrite than to read in
 #: parts. Larger ones are a single series, or are about to be laid out again.

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from sluice.runtime.lru_cache import LruCache
 from sluice.state.portions import BYTES_A_GET, portions
 from sluice.state.series import START
-from sluice.storage.finals import FinalBlock, Finals
 from sluice.storage.hbase import FINAL_BLOCK, FINALS, FINALS_FAMILY, HBase
+from sluice.storage.tables.finals import FinalBlock, Finals
 
 #: Uncompressed. A day of 100 series a minute has 12 blocks; a request carries several.
 BLOCK_BYTES = 1 << 20

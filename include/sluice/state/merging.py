@@ -24,7 +24,7 @@ from sluice.runtime.arrays import Ints
 from sluice.state.blocks import BlockId, pack_all, periods, unpack, unpack_touched
 from sluice.state.deltas import apart, combined, newest
 from sluice.state.portions import portions
-from sluice.storage.epochs import PeriodKey
+from sluice.storage.tables.epochs import PeriodKey
 
 #: A batch that touches a block reads and writes it whole, unless it takes a delta. This is small enough for
 #: that to take about a millisecond, and large enough for thousands of series to be one HBase cell.

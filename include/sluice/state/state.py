@@ -1,10 +1,10 @@
 """The state of the speed layer: blocks of accumulators in HBase.
 
 A block is never overwritten. A batch adds a column named by its sequence number and its attempt's token,
-built on the *committed* columns (`storage.epochs` says which columns are). The batch's commit makes the new
-columns the newest. Columns that a commit replaced, or that no commit ever made true, are deleted by the next
-batch that reads their row. So those who read the state as of the commit before still find theirs. Large
-blocks take columns that only add to those before (`state.deltas`).
+built on the *committed* columns (`storage.tables.epochs` says which columns are). The batch's commit makes
+the new columns the newest. Columns that a commit replaced, or that no commit ever made true, are deleted by
+the next batch that reads their row. So those who read the state as of the commit before still find theirs.
+Large blocks take columns that only add to those before (`state.deltas`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from sluice.runtime.crash_points import crash_point
 from sluice.state.blocks import BlockId, unpack_touched
 from sluice.state.deltas import LARGE, block_bytes, combined
 from sluice.state.portions import BYTES_A_GET, portions
-from sluice.storage.commits import CommitLog
-from sluice.storage.epochs import (
+from sluice.storage.hbase import STATE, STATE_FAMILY, Cells, HBase
+from sluice.storage.tables.commits import CommitLog
+from sluice.storage.tables.epochs import (
     CommittedColumns,
     PeriodKey,
     Snapshot,
@@ -35,7 +36,6 @@ from sluice.storage.epochs import (
     delta_column,
     is_delta,
 )
-from sluice.storage.hbase import STATE, STATE_FAMILY, Cells, HBase
 
 # A row has the newest column, and mostly the one that it replaced. The deltas of a large block, replaced ones
 # included, have about the bytes of another one.

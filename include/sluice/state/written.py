@@ -39,7 +39,7 @@ import pyarrow as pa
 from sluice.engine.results import Wanted
 from sluice.metrics.base import Columns, Results
 from sluice.runtime.arrays import Bools, Hashes, Ints
-from sluice.storage.commits import Version
+from sluice.storage.tables.commits import Version
 
 #: Each result whose series is touched is written at least once in REWRITE_SECONDS.
 REWRITE_SECONDS = 600.0

@@ -14,11 +14,11 @@ from datetime import UTC, date, datetime
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
-from sluice.storage import schema
-from sluice.storage.days import Day, Days
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema
+from sluice.storage.tables.days import Day, Days
 
 LOGS, TASK_RESULTS = "logs", "task_results"
 #: The newest and the one before it, so that a query that began before the swap can finish.

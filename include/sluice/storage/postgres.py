@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from sluice.runtime.backoff import patient
 from sluice.runtime.settings import Settings
-from sluice.storage import locks
+from sluice.storage.tables import locks
 
 if TYPE_CHECKING:
     from alembic.config import Config

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import TypeAdapter, ValidationError
 
-from sluice.storage import history, schema
+from sluice.storage.tables import history, schema
 from sluice.tasks import versions
 from sluice.tasks.changes import ChangeAction
 from sluice.tasks.document import read_yaml

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from sluice.storage import schema
+from sluice.storage.tables import schema
 from sluice.tasks import versions
 from sluice.tasks.changes import ChangeAction, Diff, changed_fields, compare
 from sluice.tasks.fit import check_task

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from sluice.runtime.nearest import nearest_or_all
-from sluice.storage import history, schema
+from sluice.storage.tables import history, schema
 from sluice.tasks import versions
 from sluice.tasks.changes import ChangeAction
 from sluice.tasks.document import read_yaml

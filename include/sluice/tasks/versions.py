@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from sluice.runtime.nearest import nearest
-from sluice.storage import history, locks, schema
+from sluice.storage.tables import history, locks, schema
 from sluice.tasks.changes import ChangeAction
 from sluice.tasks.spec import ActiveTask, Measure, TaskSpec
 

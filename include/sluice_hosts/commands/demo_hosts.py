@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from sluice.cli.demo.problems import MOST_HOSTS, TOPIC
-from sluice.cli.phases import Phases, Say
+from sluice.cli.output.phases import Phases, Say
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
@@ -83,7 +83,7 @@ def running(settings: Settings, wanted: Layout, phases: Phases) -> Iterator[None
 
     At the end, however it comes, the platform and the hosts end, too.
     """
-    from sluice.stack import private
+    from sluice.stack.networking import private
     from sluice_hosts.emulated import fleet
 
     private.close(settings)

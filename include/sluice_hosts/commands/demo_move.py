@@ -9,9 +9,9 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from sluice.cli.demo.problems import TOPIC, DemoError
+from sluice.cli.demo.report import MoveReport
 from sluice.cli.demo.steps import the_log
-from sluice.cli.phases import Say
-from sluice.cli.report import MoveReport
+from sluice.cli.output.phases import Say
 from sluice_hosts.commands.demo_hosts import MOVED, Layout, files
 
 if TYPE_CHECKING:

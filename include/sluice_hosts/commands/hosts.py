@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice.cli.asked_by import me
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 from sluice.collection.agent import LOCAL
 
 if TYPE_CHECKING:
@@ -127,12 +127,12 @@ def check(style: Style = Format.TABLE) -> None:
 
 def _connection(settings: Settings, host: Host) -> SshLogin | None:
     """What the host's connection in Airflow says now; None if hosts.yaml says how to log in."""
-    from sluice.stack import airflow_command
+    from sluice.stack.airflow import command
     from sluice_hosts.trust import login
 
     if host.connection is None:
         return None
-    return login.of_connection(settings, host, airflow_command.connection(settings, host.connection))
+    return login.of_connection(settings, host, command.connection(settings, host.connection))
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _looks(settings: Settings, host: Host, front_ends: Iterable[FrontEnd]) -> It
 def _taken_up(settings: Settings, host: Host) -> Iterator[_Look]:
     """Take up what the host's connection says now. If that fails, the host is reached as before."""
     from sluice.collection.errors import AgentError, HostUnreachable
-    from sluice.stack.airflow_command import ConnectionNotRead
+    from sluice.stack.airflow.command import ConnectionNotRead
     from sluice_hosts.trust import enrolment
 
     if enrolment.state(settings, host) != "yes":

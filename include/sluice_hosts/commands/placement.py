@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sluice.cli.asked_by import me
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 
 from sluice.placement.base import Move
 from sluice.runtime.settings import Settings
-from sluice.storage import alerts
-from sluice.storage import units as book
-from sluice.storage.units import MoveRow
+from sluice.storage.tables import alerts
+from sluice.storage.tables import units as book
+from sluice.storage.tables.units import MoveRow
 from sluice_hosts.units.kinds import Kind, Log, MovedMeanwhile
 from sluice_hosts.units.proposals import Proposal
 

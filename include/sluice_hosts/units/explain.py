@@ -9,7 +9,7 @@ from sluice.placement import plan as planner
 from sluice.placement.base import Move
 from sluice.placement.measures import shares
 from sluice.placement.usage import slots_used
-from sluice.storage.units import MoveRow
+from sluice.storage.tables.units import MoveRow
 from sluice_hosts.units.proposals import Proposal
 from sluice_hosts.units.view import HostState, HostView, UnitView
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from sluice.storage.units import MOVED_MEANWHILE, MoveRow
+from sluice.storage.tables.units import MOVED_MEANWHILE, MoveRow
 
 FIRST, LONGEST = timedelta(minutes=10), timedelta(hours=6)
 _ANY = ""

@@ -15,8 +15,8 @@ from sluice.collection.agent import LOCAL
 from sluice.collection.errors import AgentError, HostUnreachable
 from sluice.collection.metrics import MetricsUnreachable
 from sluice.runtime.settings import Placement, Settings
-from sluice.storage import units as book
-from sluice.storage.units import HostRow, UnitRow
+from sluice.storage.tables import units as book
+from sluice.storage.tables.units import HostRow, UnitRow
 from sluice_hosts import hosts
 from sluice_hosts.hosts import Host
 from sluice_hosts.trust import enrolment

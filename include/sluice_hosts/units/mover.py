@@ -19,8 +19,8 @@ from filelock import FileLock, Timeout
 
 from sluice.placement.base import Move
 from sluice.runtime.settings import Settings
-from sluice.storage import alerts
-from sluice.storage import units as book
+from sluice.storage.tables import alerts
+from sluice.storage.tables import units as book
 from sluice_hosts.units.carrying import (
     ALERTS,
     MOVES,

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from sluice.placement.base import Move
 from sluice.runtime.settings import Settings
-from sluice.storage import units as book
-from sluice.storage.units import MoveRow
+from sluice.storage.tables import units as book
+from sluice.storage.tables.units import MoveRow
 from sluice_hosts.units.carrying import said, unfailing
 from sluice_hosts.units.kinds import Kind, Log
 from sluice_hosts.units.mover import UNKNOWN, Mover

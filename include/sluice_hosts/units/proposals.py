@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sluice.placement.base import Move, Plan
 from sluice.placement.settled import within
 from sluice.runtime.settings import Settings
-from sluice.storage import units as book
+from sluice.storage.tables import units as book
 from sluice_hosts.units.failures import Failure
 from sluice_hosts.units.kinds import Kind, Running
 from sluice_hosts.units.view import HostState, View, view

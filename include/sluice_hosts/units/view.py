@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from sluice.collection.agent import LOCAL
 from sluice.placement import base
 from sluice.runtime.settings import Settings
-from sluice.storage import units as book
-from sluice.storage.units import HostRow, MoveRow, UnitRow
+from sluice.storage.tables import units as book
+from sluice.storage.tables.units import HostRow, MoveRow, UnitRow
 from sluice_hosts import hosts
 from sluice_hosts.hosts import Host
 from sluice_hosts.trust import broker, enrolment

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.runtime.settings import Settings
-from sluice.storage import alerts
+from sluice.storage.tables import alerts
 from sluice_hosts.units import measure
 from sluice_hosts.units.carrying import SOURCE
 from sluice_hosts.units.kinds import Kind, Log

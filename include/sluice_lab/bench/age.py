@@ -23,9 +23,9 @@ from sluice.speed.progress import SpeedProgress
 from sluice.speed.topic_tasks import TopicTasks
 from sluice.speed.writer import CountedBatch, Writer
 from sluice.state.changed_periods import changed
-from sluice.storage.backfills import Backfills
-from sluice.storage.commits import CommitLog, TopicClaim
 from sluice.storage.postgres import engine
+from sluice.storage.tables.backfills import Backfills
+from sluice.storage.tables.commits import CommitLog, TopicClaim
 from sluice.tasks.store import TaskStore
 from sluice_lab.bench import aged, workload
 from sluice_lab.bench.aged import PARTITIONS, Age

@@ -25,11 +25,11 @@ from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
 from sluice.runtime.settings import Settings
 from sluice.state.merging import merge_into_blocks
-from sluice.storage.commits import Commit, CommitLog
-from sluice.storage.epochs import PeriodKey, StatePeriod, column
 from sluice.storage.hbase import STATE, STATE_FAMILY, HBase
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
+from sluice.storage.tables.commits import Commit, CommitLog
+from sluice.storage.tables.epochs import PeriodKey, StatePeriod, column
 from sluice.tasks import ActiveTask, TaskSpec, TopicSpec
 from sluice.tasks.store import TaskStore
 from sluice.transmission.line_schema import LINE_SCHEMA

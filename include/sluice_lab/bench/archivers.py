@@ -17,8 +17,8 @@ from kafka import KafkaProducer
 from sluice.archive import index
 from sluice.monitoring.lag.cost import costs
 from sluice.runtime.settings import Settings
-from sluice.storage import rebalances
 from sluice.storage.postgres import engine
+from sluice.storage.tables import rebalances
 from sluice.transmission.lag import archive_group
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics

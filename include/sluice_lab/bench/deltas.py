@@ -18,7 +18,7 @@ from sluice.speed.state_pass import StatePass
 from sluice.state import deltas
 from sluice.state.dealing import Dealing
 from sluice.state.state import read_state
-from sluice.storage.epochs import CommittedColumns, Snapshot
+from sluice.storage.tables.epochs import CommittedColumns, Snapshot
 from sluice_lab.bench.emulated import MemoryLog
 from sluice_lab.bench.outcome import Bar, Cell, Outcome, Table
 from sluice_lab.bench.workers import PLAN, partials, writer

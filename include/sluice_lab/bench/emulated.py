@@ -15,10 +15,10 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from sluice.storage.commits import Commit, CommitHead, CommitLog, LedgerRow, Version
-from sluice.storage.epochs import Epochs, PeriodKey, StatePeriod
 from sluice.storage.hbase import Cells
 from sluice.storage.postgres import engine_at
+from sluice.storage.tables.commits import Commit, CommitHead, CommitLog, LedgerRow, Version
+from sluice.storage.tables.epochs import Epochs, PeriodKey, StatePeriod
 
 
 @dataclass

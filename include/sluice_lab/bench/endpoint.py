@@ -20,12 +20,12 @@ from sluice.stack.environment import DAEMON
 from sluice.stack.memory import ProcessFamily, proportional_bytes
 from sluice.state import finals
 from sluice.state.series import START, dimension, series_schema
-from sluice.storage import schema
-from sluice.storage.days import Days
-from sluice.storage.finals import FinalRange, Finals
 from sluice.storage.hbase import HBase
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema
+from sluice.storage.tables.days import Days
+from sluice.storage.tables.finals import FinalRange, Finals
 from sluice.tasks import ActiveTask, TaskSpec
 from sluice.tasks.store import TaskStore
 from sluice_lab.bench import stack

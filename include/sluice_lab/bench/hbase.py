@@ -23,8 +23,8 @@ from sluice.state.blocks import BlockId
 from sluice.state.cells import online_cells
 from sluice.state.merging import Changes, merge_into_blocks
 from sluice.state.state import BLOCKS_A_PUT
-from sluice.storage.epochs import PeriodKey
 from sluice.storage.hbase import RESULT_FAMILY, STATE_FAMILY, HBase
+from sluice.storage.tables.epochs import PeriodKey
 from sluice.tasks import ActiveTask, TaskSpec
 from sluice_lab.bench import stack, workload
 from sluice_lab.bench.outcome import Bar, Cell, Outcome, Table

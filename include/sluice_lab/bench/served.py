@@ -20,13 +20,13 @@ from sluice.state import finals
 from sluice.state.merging import merge_into_blocks
 from sluice.state.series import START, dimension, series_schema
 from sluice.state.state import AttemptState
-from sluice.storage import schema
-from sluice.storage.commits import Commit, CommitLog
-from sluice.storage.days import Days
-from sluice.storage.epochs import PeriodKey, StatePeriod
-from sluice.storage.finals import FinalRange, Finals
 from sluice.storage.hbase import FINALS, FINALS_FAMILY, STATE, STATE_FAMILY, HBase
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema
+from sluice.storage.tables.commits import Commit, CommitLog
+from sluice.storage.tables.days import Days
+from sluice.storage.tables.epochs import PeriodKey, StatePeriod
+from sluice.storage.tables.finals import FinalRange, Finals
 from sluice.tasks import ActiveTask, TaskSpec
 from sluice.tasks.period import parse_period
 from sluice.tasks.store import TaskStore

@@ -22,8 +22,8 @@ from sluice.runtime.settings import Settings
 from sluice.stack.daemons.kafka import KAFKA
 from sluice.stack.daemons.postgres import POSTGRES
 from sluice.stack.environment import environment
-from sluice.storage import schema
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema
 from sluice.tasks.store import TaskStore
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 from sluice_lab.commands.placement import placement
 from sluice_lab.commands.transmission import transmission
 

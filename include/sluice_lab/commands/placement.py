@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 from sluice_lab.commands.report import report
 
 _LIVE_RUNS = 3

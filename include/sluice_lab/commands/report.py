@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sluice.cli.format import Format, write
+from sluice.cli.output.format import Format, write
 
 if TYPE_CHECKING:
     from sluice_lab.tables import TextBar

@@ -21,10 +21,10 @@ from sluice.results.shape import TooManyRows
 from sluice.speed.routed.report import NothingCounted
 from sluice.state.backfilled import BackfillMissing
 from sluice.state.finals import FinalMissing
-from sluice.storage.dashboards import UnknownDashboard
 from sluice.storage.hbase import HBaseUnavailable
 from sluice.storage.hive import SqlUnavailable
-from sluice.storage.statements import StatementMissing
+from sluice.storage.tables.dashboards import UnknownDashboard
+from sluice.storage.tables.statements import StatementMissing
 from sluice.tasks import Problem, TasksRefused
 from sluice.tasks.lists import ListInUse, UnknownList
 from sluice.tasks.store import TaskChanged, UnknownTask

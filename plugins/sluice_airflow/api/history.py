@@ -10,8 +10,8 @@ from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import APIRouter, HTTPException, Query, status
 from pydantic import AwareDatetime, BaseModel, Field
 
-from sluice.storage import history
-from sluice.storage.history import MOST, HistoryRecord
+from sluice.storage.tables import history
+from sluice.storage.tables.history import MOST, HistoryRecord
 from sluice_airflow.api.security import Reader, operates
 from sluice_airflow.api.stores import Database
 

@@ -8,7 +8,7 @@ import signal
 from collections.abc import AsyncIterator, Callable
 
 from sluice.runtime.backoff import Backoff
-from sluice.storage.news import NewsSnapshot
+from sluice.storage.tables.news import NewsSnapshot
 from sluice_airflow.api.reads import TooManyReaders
 
 log = logging.getLogger(__name__)

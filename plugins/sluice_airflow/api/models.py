@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from sluice.engine.trial import MAX_LINES, LineTrial
 from sluice.results.rows import PeriodState
-from sluice.storage.speed_topics import TopicOwner
+from sluice.storage.tables.speed_topics import TopicOwner
 from sluice.tasks import TopicSpec
 from sluice.tasks.changes import ChangeAction
 from sluice.tasks.store import Task

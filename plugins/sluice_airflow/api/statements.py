@@ -13,7 +13,7 @@ from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from sluice.storage import history, statements
+from sluice.storage.tables import history, statements
 from sluice_airflow.api.security import Reader, operates
 from sluice_airflow.api.stores import Database, Instance
 

@@ -12,8 +12,8 @@ from sluice.results.layers import Layers, StoredLayers
 from sluice.runtime.settings import Settings, get_settings
 from sluice.stack import jobs
 from sluice.stack.progress import SpeedLayerProgress
-from sluice.storage import news
 from sluice.storage.postgres import engine
+from sluice.storage.tables import news
 from sluice.tasks.lists import ValueLists
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore

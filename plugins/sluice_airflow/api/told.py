@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
-from sluice.storage.news import NONE, NewsSnapshot, TopicNews
+from sluice.storage.tables.news import NONE, NewsSnapshot, TopicNews
 
 #: A position's text is as long as its topics' names; a longer one is none of ours.
 _LONGEST = 16_384

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body, Response, status
 from pydantic import ValidationError
 
 from sluice.archive import topic_deletion
-from sluice.storage.speed_topics import SpeedTopics
+from sluice.storage.tables.speed_topics import SpeedTopics
 from sluice.tasks import Problem, TasksRefused, TopicSpec, explain
 from sluice.tasks.changes import ChangeAction
 from sluice_airflow.api.models import TopicOut

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 from pydantic import ValidationError
 
 from sluice.results.query import BadQuery
-from sluice.storage.dashboards import LONGEST_NAME
+from sluice.storage.tables.dashboards import LONGEST_NAME
 from sluice_airflow.console.chart_in import ChartIn
 
 _LISTS = frozenset({"metric", "split", "where"})

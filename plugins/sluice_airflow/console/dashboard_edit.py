@@ -9,7 +9,7 @@ from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import APIRouter, HTTPException, Request, Response, status
 
 from sluice.results.query import BadQuery
-from sluice.storage.dashboards import (
+from sluice.storage.tables.dashboards import (
     LONGEST_NAME,
     MOST_CHARTS,
     Dashboard,

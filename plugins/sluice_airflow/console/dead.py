@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response, status
 from sluice.engine.extract import BatchLines
 from sluice.engine.parse import NO_EVENT_TIME, NOT_GENUINE
 from sluice.runtime.days import today
-from sluice.storage.dead_letters import MOST, DeadLetter, by_reason, newest
+from sluice.storage.tables.dead_letters import MOST, DeadLetter, by_reason, newest
 from sluice.tasks import TopicSpec
 from sluice_airflow.api.security import Reader, may
 from sluice_airflow.api.stores import Database, Tasks, Topics

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from sluice.results.newest import Newest, newest
-from sluice.storage.alerts import open_alerts
+from sluice.storage.tables.alerts import open_alerts
 from sluice.tasks.versions import Task, TaskState
 from sluice_airflow.api.security import Reader
 from sluice_airflow.api.stores import Database, ReadPlaces, ResultLayers, Tasks

@@ -12,11 +12,11 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response, status
 
 from sluice.results.agreement import how
 from sluice.runtime.days import is_over, today
-from sluice.stack.airflow_answers import AirflowError
-from sluice.storage import history, reconciled
-from sluice.storage.calendar import STATES, CalendarState, DayState, days_of
-from sluice.storage.days import Days
-from sluice.storage.reconciled import DayCompared
+from sluice.stack.airflow.answers import AirflowError
+from sluice.storage.tables import history, reconciled
+from sluice.storage.tables.calendar import STATES, CalendarState, DayState, days_of
+from sluice.storage.tables.days import Days
+from sluice.storage.tables.reconciled import DayCompared
 from sluice.tasks.topics import TopicStore
 from sluice.tasks.versions import Task
 from sluice_airflow.api.security import Reader, Writer
@@ -133,7 +133,7 @@ def compute_again(
     request: Request, user: Writer, settings: Instance, *, database: Database, topics: Topics, given: Given
 ) -> Response:
     """Let the nightly run compute the day again; `reconcile` then compares it."""
-    from sluice.stack.airflow_api import Airflow
+    from sluice.stack.airflow.rest_api import Airflow
 
     topic = given.get("topic")
     try:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from sluice.storage.tallies import (
+from sluice.storage.tables.tallies import (
     TOPIC,
     SkippedLine,
     Tally,

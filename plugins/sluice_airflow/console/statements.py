@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from sluice.stack.users import Users
-from sluice.storage import statements
+from sluice.storage.tables import statements
 from sluice_airflow.api.security import Reader, UnhurriedReader
 from sluice_airflow.api.sql_password import make_sql_password
 from sluice_airflow.api.statements import cancel_statement, whose

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from fastapi import APIRouter, Query, Request, Response
 
 from sluice.runtime.settings import ROOT
-from sluice.storage import samples
-from sluice.storage.commit_progress import newest_commits
+from sluice.storage.tables import samples
+from sluice.storage.tables.commit_progress import newest_commits
 from sluice.tasks.first_tasks import advice, cut_at_blanks
 from sluice.tasks.topics import TopicStore
 from sluice.tasks.versions import Task

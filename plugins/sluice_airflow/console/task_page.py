@@ -11,8 +11,8 @@ from fastapi.responses import HTMLResponse
 
 from sluice.batch.backfill.ask import BadDays, ask
 from sluice.batch.backfill.published import note, superseded
-from sluice.stack.airflow_answers import AirflowError
-from sluice.storage.backfills import Backfill, Backfills, DaysDropped
+from sluice.stack.airflow.answers import AirflowError
+from sluice.storage.tables.backfills import Backfill, Backfills, DaysDropped
 from sluice.tasks.changes import ChangeAction, to_yaml
 from sluice.tasks.versions import HistoryEntry
 from sluice_airflow.api.security import Reader, Writer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from sluice.archive import topic_deletion
-from sluice.storage.speed_topics import SpeedTopics
+from sluice.storage.tables.speed_topics import SpeedTopics
 from sluice_airflow.api.security import Reader, Writer
 from sluice_airflow.api.stores import Database, Instance, Topics
 from sluice_airflow.console.page import lead_to, page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow.configuration import conf
 
-from sluice.stack.airflow_environment import AUTH_MANAGER
+from sluice.stack.airflow.configuration import AUTH_MANAGER
 from sluice_airflow.front.head import SAFE, RequestHead
 
 #: docs/security.md lists the same; tests/security attacks everything else.

@@ -7,7 +7,7 @@ from typing import Any
 from airflow.api_fastapi.main import app as airflow
 
 from sluice.runtime.settings import get_settings
-from sluice.stack.connection_source import source_of
+from sluice.stack.networking.connection_source import source_of
 from sluice_airflow.front.guard import Guard
 from sluice_airflow.headers import SecurityHeaders
 

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.utils import get_remote_addr
 
 from sluice.runtime.settings import LOOPBACK, get_settings
-from sluice.stack.connection_source import source_of
+from sluice.stack.networking.connection_source import source_of
 from sluice.stack.shares import Shares
 
 #: From a connection's begin, or from the first byte of its next request, until a request's head is whole.

@@ -17,7 +17,7 @@ from ldap3.utils.conv import escape_filter_chars
 
 from sluice.runtime.login_settings import DN, USER, Ldap, SecretUnusable, role_of, secret_in
 from sluice.runtime.settings import Settings
-from sluice.stack import outward
+from sluice.stack.networking import outward
 from sluice.stack.users import NAME, User
 from sluice_airflow.provider import people
 from sluice_airflow.provider.refusal import ProviderAway

@@ -14,7 +14,7 @@ import httpx
 
 from sluice.runtime.login_settings import Oidc, Target
 from sluice.runtime.settings import Settings
-from sluice.stack import outward
+from sluice.stack.networking import outward
 from sluice_airflow.provider.refusal import ProviderAway
 
 #: For one request and its whole answer, however slowly that comes.

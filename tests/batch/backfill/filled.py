@@ -7,8 +7,8 @@ from datetime import date
 import pytest
 import sqlalchemy as sa
 
-from sluice.storage.backfills import Backfill, Backfills
-from sluice.storage.days import published_now
+from sluice.storage.tables.backfills import Backfill, Backfills
+from sluice.storage.tables.days import published_now
 from tests.storage.booked import ask, commit, compute, open_range
 
 

@@ -38,13 +38,13 @@ from sluice.stack.environment import own_environment
 from sluice.state.backfilled import Backfilled
 from sluice.state.changed_periods import KnownPeriods, changed, outgrown
 from sluice.state.state import BlockMissing
-from sluice.storage import schema
-from sluice.storage.backfills import Backfill, Backfills
-from sluice.storage.commits import Commit, Version
-from sluice.storage.days import Days
-from sluice.storage.epochs import CommittedColumns, Epochs
 from sluice.storage.hbase import ONLINE, RESULTS, STATE, HBase
 from sluice.storage.hive import Hive
+from sluice.storage.tables import schema
+from sluice.storage.tables.backfills import Backfill, Backfills
+from sluice.storage.tables.commits import Commit, Version
+from sluice.storage.tables.days import Days
+from sluice.storage.tables.epochs import CommittedColumns, Epochs
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from sluice.transmission.line_identity import identify
 from sluice.transmission.line_schema import IDENTITY

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from sluice.batch.backfill.published import note, superseded
 from sluice.runtime.days import today
-from sluice.storage.backfills import Backfills
+from sluice.storage.tables.backfills import Backfills
 from tests.batch.backfill.filled import book, fill, publish
 from tests.storage.booked import DAY, ask, compute, database
 

@@ -23,7 +23,7 @@ from sluice.runtime.authority import certificate as authority_of
 from sluice.runtime.settings import Settings, make_secret
 from sluice.speed.state_pass import Connections
 from sluice.stack import secrets
-from sluice.stack.airflow_environment import for_asyncpg
+from sluice.stack.airflow.configuration import for_asyncpg
 from sluice.stack.entry import check
 from sluice.storage import listener
 from sluice.storage.listener import DatabaseListener

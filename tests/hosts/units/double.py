@@ -15,8 +15,8 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Placement, Settings
-from sluice.storage import units as book
-from sluice.storage.units import HostRow, UnitRow
+from sluice.storage.tables import units as book
+from sluice.storage.tables.units import HostRow, UnitRow
 from sluice_hosts import hosts
 from sluice_hosts.hosts import FILE
 from sluice_hosts.trust import broker, enrolment

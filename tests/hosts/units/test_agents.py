@@ -11,7 +11,7 @@ import yaml
 
 from sluice.collection import deploy, inventory
 from sluice.runtime.settings import Placement, Settings
-from sluice.storage import units as book
+from sluice.storage.tables import units as book
 from sluice_hosts import hosts, placed
 from sluice_hosts.agents import remnants
 from sluice_hosts.units import measure, moves

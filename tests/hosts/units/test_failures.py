@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.storage.units import MOVED_MEANWHILE, MoveRow
+from sluice.storage.tables.units import MOVED_MEANWHILE, MoveRow
 from sluice_hosts.units.failures import FIRST, LONGEST, failures
 
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)

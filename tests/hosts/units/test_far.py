@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import asyncssh
 import pytest
 
-from sluice.storage import units as book
-from sluice.storage.units import HostRow
+from sluice.storage.tables import units as book
+from sluice.storage.tables.units import HostRow
 from sluice_hosts import hosts
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.links import ssh

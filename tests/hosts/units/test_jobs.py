@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Placement, Settings
-from sluice.storage import units as book
+from sluice.storage.tables import units as book
 from sluice_hosts import hosts
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.jobs import moving, places

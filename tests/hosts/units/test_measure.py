@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sluice.runtime.settings import Placement
-from sluice.storage import units as book
-from sluice.storage.units import HostRow, UnitRow
+from sluice.storage.tables import units as book
+from sluice.storage.tables.units import HostRow, UnitRow
 from sluice_hosts.units import measure, smoothing, speed
 from sluice_hosts.units.measure import HostLook, Reading, host_row, silent_since, unit_row
 from sluice_hosts.units.processes import HostReading

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.runtime.settings import Placement, Settings
-from sluice.storage import alerts
-from sluice.storage import units as book
-from sluice.storage.schema import unit_moves
+from sluice.storage.tables import alerts
+from sluice.storage.tables import units as book
+from sluice.storage.tables.schema import unit_moves
 from sluice_hosts.units import carrying, failures, mover, moves, proposals, view
 from sluice_hosts.units.carrying import MoveFailed
 from sluice_hosts.units.kinds import Log, MovedMeanwhile

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sluice.runtime.settings import Placement
-from sluice.storage.units import HostRow, MoveRow, UnitRow
+from sluice.storage.tables.units import HostRow, MoveRow, UnitRow
 from sluice_hosts import hosts
 from sluice_hosts.trust import broker, enrolment
 from sluice_hosts.units.failures import failures

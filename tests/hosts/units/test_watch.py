@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from sluice.storage import alerts
+from sluice.storage.tables import alerts
 from sluice_hosts.units import carrying, measure, mover, watch
 from sluice_hosts.units.kinds import Log
 from sluice_hosts.units.watch import UnitWatch

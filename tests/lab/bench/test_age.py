@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from sluice.storage import schema
 from sluice.storage.postgres import engine
+from sluice.storage.tables import schema
 from sluice_lab.bench import age
 from sluice_lab.bench.aged import FIRST, VERSIONS_A_TASK, Age
 from sluice_lab.bench.database import server

@@ -23,7 +23,7 @@ from sluice.stack.progress import (
     SpeedLayerProgress,
 )
 from sluice.stack.supervisord import Program
-from sluice.storage.alerts import Alert
+from sluice.storage.tables.alerts import Alert
 from tests.cli.routed import ROUTED, document
 
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import sqlalchemy as sa
 
 from sluice.monitoring.flow.booked import books
-from sluice.storage import schema
+from sluice.storage.tables import schema
 from tests.tasks.database import sqlite
 
 AT = datetime(2026, 11, 25, 3, tzinfo=UTC)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.monitoring.flow.past import KEPT, POINTS, STEP, FlowPast, History, Minute, grown
-from sluice.storage import samples
+from sluice.storage.tables import samples
 from tests.monitoring.flow.made import AT, TIERS, figures, past
 from tests.tasks.database import sqlite
 

@@ -13,7 +13,7 @@ from sluice.monitoring.flow.runbook import sections
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.monitoring.flow.troubles import OF_DAG, OF_SOURCE, health, troubles
 from sluice.runtime.settings import ROOT
-from sluice.storage.alerts import Alert
+from sluice.storage.tables.alerts import Alert
 from tests.monitoring.flow.made import AT, agents, figures, healthy, nothing, report, seen
 
 

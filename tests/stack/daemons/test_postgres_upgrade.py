@@ -13,8 +13,9 @@ import psycopg2
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.stack import private, secrets
+from sluice.stack import secrets
 from sluice.stack.daemons import postgres
+from sluice.stack.networking import private
 from tests.free_ports import port_base
 from tests.waiting import until
 

@@ -6,9 +6,9 @@ from datetime import date, timedelta
 
 from sluice.runtime.days import today
 from sluice.runtime.settings import Settings
-from sluice.storage.backfills import Backfill, Backfills, DaysDropped, days_between
-from sluice.storage.days import Days
 from sluice.storage.postgres import engine
+from sluice.storage.tables.backfills import Backfill, Backfills, DaysDropped, days_between
+from sluice.storage.tables.days import Days
 
 DAG = "task_backfill"
 
@@ -22,7 +22,7 @@ def ask(settings: Settings, name: str, first: date, last: date, user: str) -> Ba
 
     Raises BadDays, DaysDropped, UnknownTask, and what Airflow raises.
     """
-    from sluice.stack.airflow_api import Airflow
+    from sluice.stack.airflow.rest_api import Airflow
     from sluice.tasks.store import TaskStore
 
     database = engine(settings)

@@ -56,8 +56,10 @@ from sluice.runtime.settings import Settings
 from sluice.state.blocks import BlockId
 from sluice.state.portions import read_portions
 from sluice.state.state import BLOCKS_A_PUT
-from sluice.storage import tallies
-from sluice.storage.backfills import (
+from sluice.storage.hbase import STATE, HBase
+from sluice.storage.postgres import engine
+from sluice.storage.tables import tallies
+from sluice.storage.tables.backfills import (
     Backfill,
     BackfillPointer,
     Backfills,
@@ -66,11 +68,9 @@ from sluice.storage.backfills import (
     FilledDay,
     Filling,
 )
-from sluice.storage.commits import CommitLog
-from sluice.storage.days import Days
-from sluice.storage.epochs import column
-from sluice.storage.hbase import STATE, HBase
-from sluice.storage.postgres import engine
+from sluice.storage.tables.commits import CommitLog
+from sluice.storage.tables.days import Days
+from sluice.storage.tables.epochs import column
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore

@@ -13,10 +13,10 @@ from sluice.state.backfilled import Backfilled, keys_of, onto, read_blocks
 from sluice.state.blocks import BlockId, bucket_hash, periods, unpack
 from sluice.state.cells import online_cells
 from sluice.state.state import read_state
-from sluice.storage.backfills import BackfillPointer, Backfills
-from sluice.storage.commits import CommitLog
-from sluice.storage.epochs import Snapshot
 from sluice.storage.hbase import RESULTS, HBase
+from sluice.storage.tables.backfills import BackfillPointer, Backfills
+from sluice.storage.tables.commits import CommitLog
+from sluice.storage.tables.epochs import Snapshot
 from sluice.tasks.spec import ActiveTask
 
 

@@ -14,8 +14,8 @@ from datetime import date
 import sqlalchemy as sa
 
 from sluice.runtime.days import span, stretches
-from sluice.storage.backfills import Backfill, BackfillState
-from sluice.storage.days import Days
+from sluice.storage.tables.backfills import Backfill, BackfillState
+from sluice.storage.tables.days import Days
 
 NIGHT = "nightly_batch"
 

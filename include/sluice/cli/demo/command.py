@@ -16,9 +16,9 @@ from sluice.cli.demo.counting import grouping_reports, wait_counted, whole_audit
 from sluice.cli.demo.dashboard import make_dashboard
 from sluice.cli.demo.nights import compute
 from sluice.cli.demo.problems import TOPIC
+from sluice.cli.demo.report import MIB, DemoReport, TaskReport
 from sluice.cli.demo.steps import apply_tasks, deploy, replay_log, start
-from sluice.cli.phases import Phases, Say
-from sluice.cli.report import MIB, DemoReport, TaskReport
+from sluice.cli.output.phases import Phases, Say
 from sluice.runtime import days
 from sluice.stack.memory import PeakMemory
 
@@ -77,7 +77,7 @@ def prove(
     settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory, layout: Layout | None = None
 ) -> DemoReport:
     """All phases after the start: count a log in a platform that runs, and compare both layers."""
-    from sluice.stack.airflow_api import Airflow
+    from sluice.stack.airflow.rest_api import Airflow
 
     with phases.phase("apply the tasks") as say:
         apply_tasks(settings, say)
@@ -119,7 +119,7 @@ def prove(
 
 def compare(settings: Settings, left_out: Collection[date], say: Say) -> list[TaskReport]:
     """Each task's results of both layers, side by side, of periods that touch no day of `left_out`."""
-    from sluice.cli.task_report import compare_task
+    from sluice.cli.demo.task_report import compare_task
     from sluice.storage.postgres import engine
     from sluice.tasks.store import TaskStore
 

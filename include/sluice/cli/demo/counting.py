@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from sluice.cli.demo.problems import TOPIC, look
-from sluice.cli.phases import Say
+from sluice.cli.output.phases import Say
 
 if TYPE_CHECKING:
     from sluice.quality.hops import Hops

@@ -23,8 +23,8 @@ CHARTS = (
 
 def make_dashboard(settings: Settings) -> None:
     """Make the dashboard once, for the demo's user, who may change it; everybody who may read sees it."""
-    from sluice.storage.dashboards import Dashboards, PinnedChart
     from sluice.storage.postgres import engine
+    from sluice.storage.tables.dashboards import Dashboards, PinnedChart
 
     boards, user = Dashboards(engine(settings)), settings.airflow.user
     if not any(each.name == NAME for each in boards.of(user)):

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from sluice.cli.demo.problems import MOST_HOSTS, DemoError, NoLog
 from sluice.cli.demo.steps import clear
-from sluice.cli.phases import Phases
+from sluice.cli.output.phases import Phases
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
@@ -58,7 +58,7 @@ def demo(
     """
     os.environ["SLUICE_INSTANCE"] = INSTANCE
     from sluice.runtime.settings import get_settings
-    from sluice.stack import network
+    from sluice.stack.networking import network
 
     get_settings.cache_clear()
     settings = get_settings()

@@ -10,14 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.cli.demo.problems import TOPIC
-from sluice.cli.phases import Say
-from sluice.cli.report import lines_by_day
+from sluice.cli.demo.report import lines_by_day
+from sluice.cli.output.phases import Say
 from sluice.runtime.days import is_over, stretches
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
-    from sluice.stack.airflow_answers import DagRun
-    from sluice.stack.airflow_api import Airflow
+    from sluice.stack.airflow.answers import DagRun
+    from sluice.stack.airflow.rest_api import Airflow
 
 BACKFILL_SECONDS = 3600.0
 LOOK_SECONDS = 5.0
@@ -35,8 +35,8 @@ class Nights:
 
 def compute(settings: Settings, airflow: Airflow, today: date, say: Say) -> Nights:
     """Backfill nightly_batch over the log's days that are over, and wait for their comparison."""
-    from sluice.storage.days import Days
     from sluice.storage.postgres import engine
+    from sluice.storage.tables.days import Days
 
     book = Days(engine(settings), TOPIC)
     found = book.with_lines()
@@ -73,7 +73,7 @@ def nothing_over(to_come: Mapping[date, int]) -> str:
 
 def run_nights(airflow: Airflow, days: list[date], progress: Callable[[], None]) -> list[DagRun]:
     """Backfill the days; returns the runs of nightly_batch and of reconcile, once all have ended."""
-    from sluice.stack.airflow_api import BACKFILL_DAYS
+    from sluice.stack.airflow.rest_api import BACKFILL_DAYS
 
     batches: list[DagRun] = []
     for first, last in stretches(days, BACKFILL_DAYS):
@@ -87,7 +87,7 @@ def run_nights(airflow: Airflow, days: list[date], progress: Callable[[], None])
 
 def patiently(wait: Callable[[float], list[DagRun]], progress: Callable[[], None]) -> list[DagRun]:
     """Wait for Airflow's runs, showing progress meanwhile."""
-    from sluice.stack.airflow_answers import AirflowTimeout
+    from sluice.stack.airflow.answers import AirflowTimeout
 
     deadline = time.monotonic() + BACKFILL_SECONDS
     while True:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.cli.demo.problems import DemoError, look
-from sluice.cli.phases import Say
+from sluice.cli.output.phases import Say
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
-    from sluice.stack.airflow_api import Airflow
+    from sluice.stack.airflow.rest_api import Airflow
 
 GENERATED_LINES = 10_000
 #: The tasks that the demo counts: together they use every metric, extraction and filter.

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from sluice.monitoring import sampled
-from sluice.storage import schema
+from sluice.storage.tables import schema
 
 LATELY = timedelta(hours=24)
 

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from sluice.monitoring import sampled
-from sluice.storage import samples
+from sluice.storage.tables import samples
 
 KEPT = samples.KEPT.total_seconds()
 #: Points of a line, and the seconds of one.

@@ -24,8 +24,8 @@ from sluice.stack import catalogue, jobs, supervisord
 from sluice.stack.entry import check
 from sluice.stack.progress import SpeedLayerProgress
 from sluice.stack.supervisord import Program
-from sluice.storage.alerts import Alert, open_alerts
 from sluice.storage.postgres import engine
+from sluice.storage.tables.alerts import Alert, open_alerts
 
 #: For how many seconds answers are fresh: processes, what else may die, what is slow to find or to change.
 PROCESSES, LIVE, LAG, RUNS, BOOKS, PAST = 1.0, 3.0, 5.0, 10.0, 15.0, 20.0

@@ -13,7 +13,7 @@ from sluice.monitoring.flow.asks import OLD, Said
 from sluice.monitoring.flow.picture import FlowRun, FlowState, Trouble
 from sluice.monitoring.flow.seen import DagRuns, FlowAnswers
 from sluice.monitoring.lag.consumer_lag import ConsumingJob
-from sluice.storage.alerts import Alert
+from sluice.storage.tables.alerts import Alert
 from sluice.tasks.versions import TaskState
 
 #: Paragraphs of the runbook.

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from sluice.archive.rebalances import DIED
 from sluice.monitoring.lag.consumer_lag import ShownRebalance
-from sluice.storage.rebalances import Rebalance
+from sluice.storage.tables.rebalances import Rebalance
 
 #: A partition that was given up longer ago had no member at all meanwhile: somebody stopped the group.
 HANDED_OVER = timedelta(minutes=2)

@@ -20,9 +20,9 @@ from sluice.monitoring.lag.cost import costs
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.stack.progress import ArchiverProgress, CountingState, SpeedLayerProgress
-from sluice.storage import rebalances
-from sluice.storage.commit_progress import committed
 from sluice.storage.postgres import engine
+from sluice.storage.tables import rebalances
+from sluice.storage.tables.commit_progress import committed
 from sluice.tasks.topics import TopicStore
 from sluice.transmission.lag import archive_group, waiting_since
 from sluice.transmission.topics import Span, TopicMissing, Topics

@@ -16,7 +16,7 @@ from psycopg2.sql import SQL, Identifier
 
 from sluice.runtime.settings import Settings
 from sluice.stack import databases, health, tls, users
-from sluice.stack.airflow_environment import airflow_environment, write_config
+from sluice.stack.airflow.configuration import airflow_environment, write_config
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hive import configure_spark
 from sluice.stack.environment import environment

@@ -17,10 +17,11 @@ import psutil
 
 from sluice.runtime.files import write_bytes, write_whole
 from sluice.runtime.settings import Settings
-from sluice.stack import database_roles, doors, health, private, templating
+from sluice.stack import database_roles, health, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.database_tls import prepare_database_tls
 from sluice.stack.jars import require
+from sluice.stack.networking import doors, private
 from sluice.stack.tls import Files
 from sluice.storage import listener
 

@@ -6,7 +6,7 @@ from alembic import context
 
 from sluice.runtime.settings import get_settings
 from sluice.storage.postgres import engine
-from sluice.storage.schema import metadata
+from sluice.storage.tables.schema import metadata
 
 
 def run(connection: object) -> None:

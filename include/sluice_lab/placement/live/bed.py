@@ -27,10 +27,11 @@ from sluice.collection.machine import ProcessState
 from sluice.collection.records import DeployError
 from sluice.placement.base import Cluster
 from sluice.runtime.settings import Settings, make_secret
-from sluice.stack import initialise, private, secrets
+from sluice.stack import initialise, secrets
 from sluice.stack.daemon import Daemon, Unhealthy
 from sluice.stack.daemons.kafka import KAFKA
 from sluice.stack.daemons.postgres import POSTGRES
+from sluice.stack.networking import private
 from sluice.storage.postgres import engine
 from sluice_hosts import placed
 from sluice_hosts.emulated import fleet

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from sluice.collection import deploy
 from sluice.runtime.settings import Settings
-from sluice.storage.schema import unit_loads, unit_moves
+from sluice.storage.tables.schema import unit_loads, unit_moves
 from sluice_hosts import hosts
 from sluice_hosts.units import measure
 from sluice_hosts.units.agents import Collectors

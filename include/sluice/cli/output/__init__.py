@@ -1,0 +1,1 @@
+"""What commands print: tables, texts, the phases of long work."""

@@ -1,0 +1,1 @@
+"""Tables in PostgreSQL, a module each, and what is asked of several of them."""

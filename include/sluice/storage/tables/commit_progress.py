@@ -1,0 +1,54 @@
+"""How far the speed layer has committed a topic, now and some time ago, and when it did so last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from sluice.storage.tables.schema import commits
+
+#: Commits that are looked through for the one before the time; a minute has fewer.
+MOST = 1_000
+
+
+@dataclass(frozen=True)
+class Committed:
+    """Offsets by partition: after the newest commit, and after the one that was the newest then."""
+
+    now: Mapping[int, int]
+    then: Mapping[int, int]
+
+
+def committed(connection: sa.Connection, topic: str, topic_id: str, since: datetime) -> Committed:
+    """The commits of the Kafka topic with that id; partitions that no commit names are left out."""
+    query = sa.select(commits.c.start, commits.c.end, commits.c.committed_at, commits.c.topic_id)
+    newest = query.where(commits.c.topic == topic).order_by(commits.c.seq.desc()).limit(MOST)
+    now: Mapping[str, int] = {}
+    then: Mapping[str, int] = {}
+    for number, (start, end, at, of) in enumerate(connection.execute(newest)):
+        if of != topic_id:
+            break
+        now = now if number else end
+        before = (at if at.tzinfo else at.replace(tzinfo=UTC)) <= since
+        then = end if before else start
+        if before:
+            break
+    return Committed(
+        {int(number): int(offset) for number, offset in now.items()},
+        {int(number): int(offset) for number, offset in then.items()},
+    )
+
+
+def newest_commits(engine: sa.Engine, topics: Iterable[str]) -> dict[str, datetime]:
+    """When the newest commit of each topic was made; topics without one are left out."""
+    found = {}
+    with engine.connect() as connection:
+        for topic in topics:
+            query = sa.select(commits.c.committed_at).where(commits.c.topic == topic)
+            at = connection.execute(query.order_by(commits.c.seq.desc()).limit(1)).scalar()
+            if at is not None:
+                found[topic] = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return found

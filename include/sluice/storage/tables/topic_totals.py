@@ -1,0 +1,149 @@
+"""What was counted of a topic at each hop, according to the transactional tables."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from sluice.runtime.arrays import Ints
+from sluice.runtime.days import is_over
+from sluice.storage.tables import schema
+from sluice.storage.tables.commits import STORED_AS
+from sluice.storage.tables.tallies import Tally, of_topic, unknown_lines
+
+#: By field, the counts of commits, and of those that retention deleted, as they are stored.
+STORED = {name: STORED_AS.get(name, name) for name in ("lines", "doubled", "counted", "dead")}
+
+
+@dataclass
+class TopicTotals:
+    """What the transactional tables say about a topic."""
+
+    lines: int = 0  # that came, doubles included
+    doubled: int = 0
+    counted: int = 0
+    dead: int = 0
+    event_lines: int = 0
+    dead_rows: int = 0
+    archived: int = 0  # lines
+    archived_records: int = 0  # of Kafka, which the lines came in
+    expired: int = 0  # records of Kafka
+    last_seq: int = 0
+    projected: int = 0
+    committed: dict[int, int] = field(default_factory=dict)
+    archived_to: dict[int, int] = field(default_factory=dict)
+    stale_days: list[str] = field(default_factory=list)
+    days_to_come: dict[str, int] = field(default_factory=dict)  # lines by day, of days that are not over
+    computed_lines: int = 0
+    forgotten: int = 0  # files that retention deleted from the ledger
+    ledger: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict)
+    untold: int = 0  # of event_lines: lines that an earlier release counted, without their outcomes
+    tallies: dict[tuple[int, int], Tally] = field(default_factory=dict)  # by task version; the topic: TOPIC
+    names: dict[int, str] = field(default_factory=dict)  # of the tasks
+
+
+def read(connection: sa.Connection, topic: str, today: date) -> TopicTotals:
+    """All that the tables say about the topic now; a day is over once it is before `today` (UTC)."""
+    totals = TopicTotals()
+    _add_commits(connection, topic, totals)
+    totals.projected = _scalar(
+        connection, sa.select(schema.projections.c.seq).where(schema.projections.c.topic == topic)
+    )
+    totals.dead_rows = _scalar(
+        connection, sa.select(sa.func.count()).where(schema.dead_letters.c.topic == topic)
+    )
+    _add_pruned(connection, topic, totals)
+    files, losses = schema.archive_files.c, schema.archive_losses.c
+    for row in connection.execute(
+        sa.select(
+            files.partition,
+            sa.func.sum(files.lines),
+            sa.func.sum(files.records),
+            sa.func.max(files.next),
+        )
+        .where(files.topic == topic)
+        .group_by(files.partition)
+    ):
+        totals.archived += int(row[1])
+        totals.archived_records += int(row[2])
+        totals.archived_to[row[0]] = int(row[3])
+    totals.expired = _scalar(
+        connection, sa.select(sa.func.sum(losses.next - losses.first)).where(losses.topic == topic)
+    )
+    _add_days(connection, topic, totals, today)
+    totals.tallies, totals.untold = of_topic(connection, topic), unknown_lines(connection, topic)
+    tasks = schema.tasks.c
+    totals.names = {
+        row.id: row.name
+        for row in connection.execute(sa.select(tasks.id, tasks.name).where(tasks.topic == topic))
+    }
+    for row in connection.execute(sa.select(schema.ledger).where(schema.ledger.c.topic == topic)):
+        totals.ledger[row.host, row.src_file] = (
+            np.frombuffer(row.starts, "<i8").astype(np.int64),
+            np.frombuffer(row.ends, "<i8").astype(np.int64),
+        )
+    return totals
+
+
+def _add_commits(connection: sa.Connection, topic: str, totals: TopicTotals) -> None:
+    """What all commits counted, and where the newest ends.
+
+    PostgreSQL computes the sums, because there is one commit a second.
+    """
+    commits = schema.commits.c
+    sums = (
+        sa.func.coalesce(sa.func.sum(commits.counts[stored].as_integer()), 0).label(name)
+        for name, stored in STORED.items()
+    )
+    counts = connection.execute(sa.select(*sums).where(commits.topic == topic)).one()
+    for name in STORED:
+        setattr(totals, name, int(counts._mapping[name]))
+    newest = sa.select(commits.seq, commits.end).where(commits.topic == topic)
+    for row in connection.execute(newest.order_by(commits.seq.desc()).limit(1)):
+        totals.last_seq = row.seq
+        totals.committed = {int(partition): int(offset) for partition, offset in row.end.items()}
+
+
+def _add_pruned(connection: sa.Connection, topic: str, totals: TopicTotals) -> None:
+    """Add the counts of the rows that retention deleted."""
+    for row in connection.execute(sa.select(schema.pruned).where(schema.pruned.c.topic == topic)):
+        for name, stored in STORED.items():
+            setattr(totals, name, getattr(totals, name) + row._mapping[stored])
+        totals.dead_rows += row.dead_letters
+        totals.forgotten = row.files
+
+
+def _add_days(connection: sa.Connection, topic: str, totals: TopicTotals, today: date) -> None:
+    """The lines by event day, and the days that are not computed up to their last line.
+
+    No nightly run computes a day before it is over. So the lines of such a day are not in flight: a line may
+    be dated years ahead.
+    """
+    days = schema.days.c
+    computed: dict[Any, Any] = {}
+    for done in connection.execute(sa.select(days.day, days.cut, days.lines).where(days.topic == topic)):
+        computed[done.day] = done.cut
+        totals.computed_lines += done.lines
+    event = schema.event_days.c
+    rows = connection.execute(
+        sa.select(event.day, event.partition, event.lines, event.last_offset)
+        .where(event.topic == topic)
+        .order_by(event.day)
+    )
+    for day, group in itertools.groupby(rows, key=lambda row: row.day):
+        cut, found = computed.get(day), list(group)
+        lines = sum(row.lines for row in found)
+        totals.event_lines += lines
+        if cut is None and not is_over(day, today):
+            totals.days_to_come[day.isoformat()] = lines
+        elif cut is None or any(row.last_offset >= int(cut.get(str(row.partition), 0)) for row in found):
+            totals.stale_days.append(day.isoformat())
+
+
+def _scalar(connection: sa.Connection, statement: sa.Select[Any]) -> int:
+    return int(connection.execute(statement).scalar() or 0)
