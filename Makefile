@@ -45,13 +45,8 @@ up: setup ## start the platform (instance main) and wait until it is healthy
 down: ## stop the platform that was brought up last; its data stays
 	@$(BIN)/sluice down
 
-# Lint runs beside the tests; what it says is shown at the end, if it says something.
 fast: $(INSTALLED) ## lint, types and the quick tests, which need no daemon; under a minute
-	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
-	$(MAKE) --no-print-directory lint >"$$said" 2>&1 & lint=$$!; \
-	$(BIN)/pytest -q -n auto --dist worksteal --hypothesis-profile quick \
-	  -m "not stack and not e2e and not slow and not containers" || failed=1; \
-	wait "$$lint" || { cat "$$said"; failed=1; }; exit "$${failed:-0}"
+	@$(BIN)/python -m tests.fast
 
 test: setup ## all tests but the long ones, against the real stack in an instance of its own (an hour on 2 cores)
 	@$(BIN)/python -m tests

@@ -15,6 +15,7 @@ TESTS = Path(__file__).parent
 OWN = re.compile(r"\bsettings\([^)]*\b(max_examples|deadline)=")
 
 
+@pytest.mark.slow
 def test_no_test_has_a_number_that_no_profile_changes() -> None:
     own = [str(path.relative_to(TESTS)) for path in TESTS.rglob("*.py") if OWN.search(path.read_text())]
     assert own == ["examples.py"]

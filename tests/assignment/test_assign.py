@@ -17,6 +17,7 @@ from tests.assignment.groups import C0, C1, C2, PAPER, fewest, fewest_moves, gro
 from tests.examples import examples
 
 
+@pytest.mark.slow
 @given(group=groups())
 @examples(200)
 def test_every_partition_has_exactly_one_owner_that_subscribes_to_it(group: Group) -> None:
@@ -39,6 +40,7 @@ def test_the_order_in_which_a_group_is_described_changes_nothing(group: Group, s
     assert assign(other) == assign(group)
 
 
+@pytest.mark.slow
 @given(group=groups())
 @examples(200)
 def test_a_group_that_has_its_assignment_keeps_it(group: Group) -> None:
@@ -52,6 +54,7 @@ def test_without_loads_the_numbers_are_as_even_as_subscriptions_allow(group: Gro
     assert sorted(counts(assign(group)), reverse=True) == fewest(group)
 
 
+@pytest.mark.slow
 @given(group=groups(alike=True, measured=False))
 @examples(200)
 def test_equal_members_without_loads_move_the_fewest_that_evenness_asks_for(group: Group) -> None:
@@ -62,6 +65,7 @@ def test_equal_members_without_loads_move_the_fewest_that_evenness_asks_for(grou
     assert moved.all == moved.living == fewest_moves(owned, len(group.all_partitions()))
 
 
+@pytest.mark.slow
 @given(group=groups(alike=True), gone=st.integers(0, 5))
 def test_without_loads_a_member_that_leaves_moves_nothing_between_the_others(group: Group, gone: int) -> None:
     group = replace(group, loads={}, members=tuple(replace(m, speed=None) for m in group.members))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ class Busy:
         }
 
 
+@pytest.mark.slow
 @given(group=groups(measured=True), seed=st.integers(0, 99))
 def test_a_measured_group_is_handed_out_wholly_and_in_whatever_order_it_is_told(
     group: Group, seed: int
@@ -100,6 +102,7 @@ def test_nothing_moves_while_everybody_is_within_the_tolerance(group: Group) -> 
     assert assign(group, tolerance=apart * (1 + CLOSE) + CLOSE) == held(group)
 
 
+@pytest.mark.slow
 @given(group=owned())
 def test_what_moves_makes_the_busiest_less_busy_and_nobody_as_busy_as_it_was(group: Group) -> None:
     busy, found = Busy(group), assign(group)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
 from sluice.assignment.assign import assign
@@ -11,6 +12,7 @@ from tests.assignment.groups import groups, owning
 from tests.examples import examples
 
 
+@pytest.mark.slow
 @given(group=groups())
 @examples(200)
 def test_nothing_is_handed_out_that_another_member_has(group: Group) -> None:
@@ -33,6 +35,7 @@ def test_an_owner_keeps_what_a_member_that_was_dropped_still_claims() -> None:
     assert this_round(alike, {"a": [at], "b": []}) == {"a": [], "b": []}, "nobody knows whose it is"
 
 
+@pytest.mark.slow
 @given(group=groups())
 @examples(200)
 def test_two_rounds_bring_the_whole_assignment(group: Group) -> None:

@@ -209,6 +209,7 @@ def test_one_of_the_examples_is_routed_by_a_plan_and_the_others_are_left_to_auto
     assert named == {"pages_per_day": "planned"}
 
 
+@pytest.mark.slow
 def test_the_demo_counts_the_examples_beside_what_a_new_platform_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

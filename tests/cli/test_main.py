@@ -28,6 +28,7 @@ def test_help_names_every_command() -> None:
     assert all(f"\n  {name} " in shown.stdout for name in COMMANDS)
 
 
+@pytest.mark.slow
 def test_the_version_is_that_of_the_project_and_the_changelog() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert sluice("--version").stdout == f"sluice {project['version']}\n"
@@ -42,6 +43,7 @@ def test_help_is_quick_because_it_imports_nothing_slow() -> None:
     assert slow.isdisjoint(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_an_unknown_command_is_usage_with_a_suggestion() -> None:
     shown = sluice("staus")
     assert shown.returncode == 2
@@ -97,6 +99,7 @@ def test_examples_are_not_wrapped_into_prose() -> None:
     assert text == "Does it.\n\n\b\nExamples:\n  sluice a\n  sluice b\n\nThe end."
 
 
+@pytest.mark.slow
 def test_the_platform_goes_without_the_laboratory() -> None:
     there = "import sys; sys.modules['sluice_lab'] = None; from sluice.cli.main import main; main()"
     command = [sys.executable, "-c", there, "--help"]

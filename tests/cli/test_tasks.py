@@ -113,6 +113,7 @@ def test_a_description_is_listed_and_shown(database: sa.Engine) -> None:
     assert "\n  description: What is asked for\n" in run("show", "hits").output
 
 
+@pytest.mark.slow
 def test_pause_resume_and_history(database: sa.Engine) -> None:
     run("apply", "-f", "-", text=GOOD % "hits")
     assert run("pause", "hits").output == "hits: paused (1v1)\n"
@@ -184,6 +185,7 @@ def test_a_trial_for_programs(database: sa.Engine) -> None:
     assert (tried["period_start"], tried["measure"]["number"]) == ("2015-05-17T10:05:00Z", 512)
 
 
+@pytest.mark.slow
 def test_a_trial_of_what_apply_would_refuse(database: sa.Engine, tmp_path: Path) -> None:
     file = tmp_path / "tasks.yaml"
     file.write_text(BY_STATUS.replace('values: ["500"]', "set: bad"))
@@ -206,6 +208,7 @@ def test_a_trial_keeps_to_the_instances_limits(
     get_settings.cache_clear()
 
 
+@pytest.mark.slow
 def test_lists_from_apply_to_delete(database: sa.Engine) -> None:
     made = lists("apply", "-f", "-", text='good: ["200", "304"]')
     assert made == Shown(0, "good: created (version 1)\n")
@@ -232,6 +235,7 @@ def test_a_file_of_lists_is_refused_as_a_whole(database: sa.Engine) -> None:
     assert lists("apply", "-f", "-", text="[a, b]").exit_code == 2
 
 
+@pytest.mark.slow
 def test_topics_are_described_and_shown_as_they_were_given(database: sa.Engine) -> None:
     text = "- name: shop\n  format: json\n  time:\n    extract:\n      field: at\n    format: iso8601\n"
     assert topics("apply", "-f", "-", text=text) == Shown(0, "shop: created\n")
@@ -284,6 +288,7 @@ def test_only_the_named_tasks_of_a_file_are_applied(database: sa.Engine, tmp_pat
     assert "has no task three: it has one, two" in refused.output
 
 
+@pytest.mark.slow
 def test_the_list_names_first_tasks_that_cut_at_blanks(database: sa.Engine, tmp_path: Path) -> None:
     TaskStore(database).apply(parse_tasks(BY_STATUS.replace("by_status", "hits_by_status")), "sluice")
     command = "sluice tasks apply -f include/tasks.yaml hits_by_status"

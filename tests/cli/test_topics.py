@@ -77,6 +77,7 @@ def test_one_driver_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "driver" not in sluice("list").output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [

@@ -148,6 +148,7 @@ def test_keywords_ask_what_a_query_asks(
     assert [row for batch in ann.batches("sample", **asked) for row in batch.to_pylist()] == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "where", ["client=c1", ["client=c1"], {"client": "c1"}, {"client": ["c1"]}, {"client": ("c1", "none")}]
 )
@@ -155,6 +156,7 @@ def test_conditions_may_be_written_in_several_ways(ann: Client, where: Any) -> N
     assert set(ann.results("sample", where=where).column("client").to_pylist()) == {"c1"}
 
 
+@pytest.mark.slow
 def test_sorted_results_and_hostile_values_come_as_they_are(ann: Client, layers: Stored) -> None:
     sums = ann.results("sample", sort="sum:desc").column("sum").to_pylist()
     assert sums == sorted(sums, reverse=True)
@@ -211,6 +213,7 @@ def test_errors_have_a_class_and_a_remedy(address: str, ann: Client, layers: Sto
         ann.results("nothing")
 
 
+@pytest.mark.slow
 def test_a_busy_server_is_asked_again_for_a_while(address: str, ann: Client, server: Server) -> None:
     server.busy = 3
     assert ann.results("sample", limit=1).num_rows == 1
@@ -219,6 +222,7 @@ def test_a_busy_server_is_asked_again_for_a_while(address: str, ann: Client, ser
         hurried.tasks()
 
 
+@pytest.mark.slow
 def test_a_token_that_is_too_old_is_replaced(ann: Client, server: Server, login: Login) -> None:
     ann.tasks()
     login.name = None

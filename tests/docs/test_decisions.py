@@ -47,6 +47,7 @@ def test_a_superseded_record_links_to_what_replaced_it(record: Path) -> None:
         assert record.name[:4] in (FOLDER / file).read_text(), f"{number} does not say what it replaces"
 
 
+@pytest.mark.slow
 def test_a_record_that_is_named_is_there() -> None:
     files = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in TEXTS)
     named = {number for path in files for number in NAMED.findall(path.read_text())}

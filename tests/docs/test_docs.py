@@ -163,6 +163,7 @@ def test_the_table_of_ports_is_the_settings() -> None:
         assert f"`{name}` {base}" in text_of("docs/security.md")
 
 
+@pytest.mark.slow
 def test_the_command_line_page_is_what_the_commands_say() -> None:
     page = ROOT / "docs" / "cli.md"
     assert page.read_text() == reference.markdown(), "run: python -m sluice.cli.reference > docs/cli.md"

@@ -64,6 +64,7 @@ def test_a_megabyte_a_line() -> None:
     assert counted.partials.column("lines").to_pylist() == [2]
 
 
+@pytest.mark.slow
 def test_a_line_that_is_one_value_of_a_megabyte() -> None:
     task = spec(dimensions=[PATH], measure=BYTES, metrics=["count", "sum"])
     counted = count(records([line(path="/" + "x" * 900_000), line(size="9" * 900_000)]), plan(task))

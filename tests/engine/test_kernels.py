@@ -74,6 +74,7 @@ def test_delimiters_of_several_bytes_are_cut_by_pyarrow() -> None:
     assert set(values(cut(lines, "::", [1]).column(1))) == {"b:c"}
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_distinct_values_and_a_million_bytes() -> None:
     texts = pa.array([f"{n} x" for n in range(100_000)] + ["y" * 1_000_000 + " z"])
     first = cut(texts, " ", [0, 1])

@@ -155,6 +155,7 @@ lines_of = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(60)
 @given(lines_of)
 def test_no_line_with_a_time_is_lost_and_a_trial_says_the_same(lines: list[bytes]) -> None:
@@ -172,6 +173,7 @@ def test_no_line_with_a_time_is_lost_and_a_trial_says_the_same(lines: list[bytes
         assert sum(sums[0, 0]) == timed
 
 
+@pytest.mark.slow
 @examples(40)
 @given(lines_of)
 def test_the_kernel_tallies_as_numpy_does(lines: list[bytes]) -> None:

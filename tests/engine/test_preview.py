@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def test_each_step_says_what_it_kept_filtered_and_missed() -> None:
     assert (found.counted, found.more_rows, found.error) == (2, 0, None)
 
 
+@pytest.mark.slow
 @given(lines)
 def test_no_line_is_lost_between_the_steps_and_the_results_count_the_rest(made: list[bytes]) -> None:
     found = preview(spec(where=[NO_BOTS], dimensions=[STATUS]), LOGS, made, LIMITS)

@@ -167,6 +167,7 @@ def test_more_series_than_allowed_in_the_state() -> None:
         merge_into_blocks(new, {(1, 1, start): 1}, lambda _: state, series=49)
 
 
+@pytest.mark.slow
 def test_a_few_of_many_buckets_tell_how_many_series_there_are() -> None:
     layout = 64
     table = merge(count(records(clients(6_400)), plan(CLIENTS)).partials)

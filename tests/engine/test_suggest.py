@@ -59,6 +59,7 @@ def at(lines: list[bytes], token: str, topic: TopicSpec = LOGS) -> list[Suggesti
     return suggest(lines, 0, begin, begin + len(token), topic)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_what_is_suggested_is_what_the_engine_takes(data: st.DataObject) -> None:
     topic = data.draw(st.sampled_from(TOPICS))

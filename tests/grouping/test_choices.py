@@ -67,6 +67,7 @@ def test_it_balances_what_two_choices_cannot(name: str) -> None:
     assert imbalance(loads(routed(name, keys, 64), cluster)).relative < 0.02
 
 
+@pytest.mark.slow
 def test_d_choices_needs_fewer_replicas_than_w_choices() -> None:
     keys = skewed(200_000, skew=1.2)
     fewer, more = (replicas(keys, routed(name, keys, 64)) for name in ("d-choices", "w-choices"))

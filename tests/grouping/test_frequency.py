@@ -79,6 +79,7 @@ def test_exact_equals_its_plain_version(keys: list[int], half_life: int) -> None
     assert state.total[0] == slow.total
 
 
+@pytest.mark.slow
 @each
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_hold_the_true_count(estimator: ModuleType, empty: Any, seed: int) -> None:
@@ -228,6 +229,7 @@ def _insert(held: CounterTable, key: np.uint64, entry: int, places: Places) -> N
     put(held, find(held, key), key, entry, places)
 
 
+@pytest.mark.slow
 @examples(200)
 @given(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 40)), max_size=120))
 def test_a_table_is_a_dictionary(commands: list[tuple[int, int]]) -> None:

@@ -46,6 +46,7 @@ def test_the_least_hash_names_the_first_worker_and_the_greatest_the_last(workers
     assert worker_of(np.uint64(plain.ALL_BITS), workers) == workers - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 5, 64])
 def test_small_integers_fall_evenly_on_all_pairs_of_workers(workers: int) -> None:
     keys = 400 * workers * (workers - 1)
@@ -64,6 +65,7 @@ def test_the_second_worker_is_the_first_only_where_there_is_no_other() -> None:
     assert second_worker(np.uint64(5), np.uint64(1), 0, 1) == 0
 
 
+@pytest.mark.slow
 @given(KEYS, st.integers(1, 100), WORKERS, st.integers(-3, 1 << 70))
 def test_candidates_equal_their_plain_version(key: int, count: int, workers: int, seed: int) -> None:
     in_64_bits = (2 * seed % (1 << 64)) // 2
@@ -81,6 +83,7 @@ def test_as_many_candidates_as_workers_are_all_workers(workers: int) -> None:
         assert sorted(candidates(key, workers + 1, workers, 0)) == list(range(workers))
 
 
+@pytest.mark.slow
 def test_a_key_that_gets_more_candidates_keeps_its_old_ones() -> None:
     for key in range(50):
         every = candidates(key, 64, 64, 3)

@@ -48,6 +48,7 @@ def test_a_hot_key_has_a_fifth_of_the_workers_rounded_up_and_two_at_least(
     assert len(workers_of(7, keys, router(workers).route(keys))) == candidates
 
 
+@pytest.mark.slow
 def test_a_cold_key_has_two_workers() -> None:
     """Except in Lossy Counting's first bucket, where a single tuple is a large share."""
     keys = cold_with({7: 0.03}, 20_000)

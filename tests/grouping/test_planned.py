@@ -50,6 +50,7 @@ def routed(routers: list[PlannedRouter], keys: Hashes) -> Targets:
     return targets
 
 
+@pytest.mark.slow
 @examples(25)
 @given(
     times=st.lists(st.sampled_from([1.0, 1.0, 2.0, 3.5]), min_size=1, max_size=24).map(tuple),
@@ -117,6 +118,7 @@ def test_the_plan_alone_leaves_only_the_imbalance_of_chance() -> None:
     assert replicas(keys, targets) < 1.01
 
 
+@pytest.mark.slow
 def test_less_tolerance_balances_better_and_costs_replicas() -> None:
     cluster, keys = WorkerCluster.alike(16), zipf(200_000, 2)
     found = []
@@ -128,6 +130,7 @@ def test_less_tolerance_balances_better_and_costs_replicas() -> None:
     assert list(costs) == sorted(set(costs))
 
 
+@pytest.mark.slow
 def test_patience_saves_replicas() -> None:
     cluster, keys = WorkerCluster.alike(64), zipf(200_000, 2, z=0.8)
     costs = []
@@ -186,6 +189,7 @@ def test_the_first_batch_has_no_plan_but_its_hot_keys_are_caught() -> None:
     assert imbalance(planned).relative < 0.1
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_shorter_or_longer_than_expected_is_balanced_too() -> None:
     cluster = WorkerCluster.alike(16)
     for tuples in (20_000, 800_000):
@@ -207,6 +211,7 @@ def test_a_hot_key_that_is_gone_is_forgotten() -> None:
     assert 5 <= len(weights) <= 8
 
 
+@pytest.mark.slow
 def test_sources_that_divert_a_key_choose_the_same_workers() -> None:
     """If each of 16 sources chose 16 workers itself, nearly every such key would be on all 64."""
     cluster = WorkerCluster.alike(64)

@@ -70,6 +70,7 @@ def test_the_watch_evens_the_papers_hosts_out_by_slots(
     assert len(units.moved) == moves
 
 
+@pytest.mark.slow
 def test_the_watch_goes_by_load_where_one_unit_is_busy(five: Instance) -> None:
     units = placed(five, "uneven")
     loads = dict.fromkeys(scenarios.units(), QUIET) | {scenarios.BUSY_UNIT: BUSY}

@@ -170,6 +170,7 @@ def test_a_field_of_a_file_is_the_key_and_lines_without_it_are_left_out(tmp_path
     )
 
 
+@pytest.mark.slow
 def test_an_access_log_has_named_fields(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_bytes(b"".join(batches(2_000, seed=1)))

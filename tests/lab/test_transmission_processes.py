@@ -53,6 +53,7 @@ def test_what_stands_still_ends_with_a_laboratory_that_is_killed() -> None:
 WAITS = 'import sys; print(\'{"event": "ready", "at": 0}\', flush=True); sys.stdin.read()'
 
 
+@pytest.mark.slow
 def test_all_consumers_are_pinned_to_the_same_processors_and_the_producer_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -269,6 +269,7 @@ def test_what_the_start_of_a_group_brings_is_no_rise_and_what_an_absence_costs_i
     assert row == ["range", "0.5", "-0.25"]
 
 
+@pytest.mark.slow
 def test_a_page_of_computed_figures_alone_says_what_was_not_measured(tmp_path: Path) -> None:
     measured = {"computed": load()["computed"], "live": [], "samples": [], "stood": []}
     found = {bar.name: bar for bar in bars(measured)}

@@ -114,6 +114,7 @@ def test_the_same_batch_again_and_again() -> None:
     within(state, [np.tile(own, 6_400)])
 
 
+@pytest.mark.slow
 def test_groups_of_all_sizes_at_once() -> None:
     random = np.random.default_rng(2)
     sizes = [0, 1, 5, EXACT, EXACT + 1, 801, 1_601, 20_000, 0, 3_000]

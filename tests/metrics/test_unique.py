@@ -66,6 +66,7 @@ def test_the_estimate_is_within_its_error(count: int) -> None:
     assert abs(found.mean() - count) < 2 * STANDARD_ERROR * count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distinct", [10, 1_000, 1_100, 30_000])
 def test_the_bytes_are_the_same_whatever_the_split(distinct: int) -> None:
     random = np.random.default_rng(distinct)

@@ -55,6 +55,7 @@ def test_from_storms_placement_both_end_even(pairs: object) -> None:
     assert (len(found.moves), found.stalled) == (5, False)
 
 
+@pytest.mark.slow
 @given(cluster=clusters())
 @examples(150)
 def test_it_ends_fits_and_moves_no_unit_twice_in_vain(cluster: Cluster) -> None:

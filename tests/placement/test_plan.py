@@ -20,6 +20,7 @@ def units_by_name(cluster: Cluster) -> dict[str, Unit]:
     return {unit.name: unit for unit in cluster.units}
 
 
+@pytest.mark.slow
 @given(cluster=clusters(choosy=True))
 @examples(150)
 def test_every_unit_runs_once_or_the_plan_says_why_not(cluster: Cluster) -> None:
@@ -34,6 +35,7 @@ def test_every_unit_runs_once_or_the_plan_says_why_not(cluster: Cluster) -> None
     assert all(each.why for each in (*found.unplaced, *found.starts, *found.moves))
 
 
+@pytest.mark.slow
 @given(cluster=clusters(choosy=True))
 @examples(150)
 def test_each_step_finds_room_while_units_that_move_run_on_both_hosts(cluster: Cluster) -> None:
@@ -69,6 +71,7 @@ def test_the_order_of_a_description_changes_nothing(cluster: Cluster, seed: int)
     assert plan(other) == plan(cluster)
 
 
+@pytest.mark.slow
 @given(cluster=clusters(fixed=True))
 @examples(150)
 def test_fixed_units_stay_and_nothing_moves_twice(cluster: Cluster) -> None:
@@ -84,6 +87,7 @@ def test_fixed_units_stay_and_nothing_moves_twice(cluster: Cluster) -> None:
         assert group is None or sum(units[unit].group == group for unit in there) == 1
 
 
+@pytest.mark.slow
 @given(cluster=clusters(fixed=True, choosy=True))
 @examples(150)
 def test_a_unit_gets_no_host_that_may_not_have_it_and_leaves_one_or_has_no_place(cluster: Cluster) -> None:

@@ -118,6 +118,7 @@ def test_a_viewer_does_not_write(client: TestClient, login: Login, method: str, 
     assert (response.status_code, "may not edit DAGs" in response.text) == (403, True)
 
 
+@pytest.mark.slow
 def test_a_task_from_put_to_delete(client: TestClient, login: Login) -> None:
     login.as_("user")
     made = client.put(f"{API}/tasks/hits", json={**HITS, "dimensions": [STATUS]})
@@ -210,6 +211,7 @@ def test_a_body_that_is_no_json(client: TestClient, login: Login, content: bytes
     assert response.status_code in (400, 422)
 
 
+@pytest.mark.slow
 def test_lists_and_tasks_that_use_them(client: TestClient, login: Login) -> None:
     login.as_("user")
     assert client.put(f"{API}/lists/good", json={"values": ["200"]}).status_code == 201
@@ -277,6 +279,7 @@ def test_a_description_makes_no_version(client: TestClient, login: Login) -> Non
     assert problems(wrong) == ["/description"]
 
 
+@pytest.mark.slow
 def test_grouping_and_hot_keys_of_a_task(client: TestClient, login: Login, tmp_path: Path) -> None:
     from sluice.runtime.settings import Settings
     from sluice.speed.progress import SpeedProgress
@@ -327,6 +330,7 @@ def test_live_lines_are_for_those_who_may_write(
     assert client.post(f"{API}/tasks/hits/test", json={"sample": 3}).status_code == 403
 
 
+@pytest.mark.slow
 def test_the_openapi_document_knows_what_a_task_is(client: TestClient, login: Login) -> None:
     login.as_("viewer")
     document = client.get(f"{API}/openapi.json").json()

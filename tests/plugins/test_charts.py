@@ -50,6 +50,7 @@ def refused(client: TestClient, **asked: Any) -> str:
     return str(answer.json()["problems"][0]["message"])
 
 
+@pytest.mark.slow
 def test_a_chart_without_a_wish_shows_the_last_day_that_has_results(
     client: TestClient, layers: Stored
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_chart_has_the_rows_that_the_results_have(client: TestClient, layers: 
     assert len(rows) > 20
 
 
+@pytest.mark.slow
 def test_the_time_before_and_the_week_before_have_the_same_length(client: TestClient, layers: Stored) -> None:
     before = drawn(client, compare="before")["earlier"]
     assert before["shift"] == 24 * HOUR
@@ -184,6 +186,7 @@ def test_hostile_wishes_stay_texts(client: TestClient, layers: Stored) -> None:
     assert "<script>alert" not in client.get("/console/charts", params=asked).text
 
 
+@pytest.mark.slow
 def test_periods_at_the_edges_are_counted_as_a_whole(client: TestClient, layers: Stored) -> None:
     begin, end = FIRST + 7 * HOUR, FIRST + 20 * HOUR + 1
     found = drawn(client, since=begin, until=end, period="6h")

@@ -136,6 +136,7 @@ def test_hostile_texts_are_shown_and_not_run(client: TestClient, login: Login, d
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;&#34;&#39;&amp;") == 3
 
 
+@pytest.mark.slow
 def test_the_newest_number_is_the_total_of_the_last_period(
     client: TestClient, login: Login, layers: Stored
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_full_dashboard_is_not_offered_and_takes_no_more(client: TestClient, b
     assert 'value="One more"' in answer.text
 
 
+@pytest.mark.slow
 def test_a_dashboard_is_made_by_its_name_and_the_form_says_what_is_wrong_with_it(
     client: TestClient, boards: Dashboards
 ) -> None:
@@ -211,6 +212,7 @@ def test_a_dashboard_is_deleted_after_a_question(client: TestClient, boards: Das
     assert client.get(f"{BOARDS}/{made.id}").status_code == 404
 
 
+@pytest.mark.slow
 def test_others_look_at_a_shared_dashboard_and_copy_it(
     client: TestClient, boards: Dashboards, login: Login
 ) -> None:
@@ -247,6 +249,7 @@ def test_a_chart_that_can_no_longer_be_drawn_says_why_and_the_others_are_drawn(
     assert "address: it is no chart&#39;s: shape" in client.get(f"{BOARDS}/{made.id}/edit").text
 
 
+@pytest.mark.slow
 def test_hostile_names_and_addresses_stay_texts(client: TestClient, boards: Dashboards, login: Login) -> None:
     login.as_("viewer", HOSTILE)
     address = str(httpx.QueryParams({"task": "hits", "where": HOSTILE, "by": HOSTILE}))

@@ -134,6 +134,7 @@ def test_heartbeats_keep_a_silent_connection(address: str, watched: Watched) -> 
         assert [line for line in (next(lines) for _ in range(5)) if line == ": alive"]
 
 
+@pytest.mark.slow
 def test_a_session_that_ends_ends_its_events(address: str, login: Login) -> None:
     with listening(address) as lines:
         following(lines, "commit")

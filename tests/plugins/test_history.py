@@ -49,6 +49,7 @@ def test_a_change_over_rest_says_who_and_from_where(
     assert found["origin"]
 
 
+@pytest.mark.slow
 def test_the_page_shows_values_as_text_and_older_ones_on_the_next(
     client: TestClient,
     login: Login,

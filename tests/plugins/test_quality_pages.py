@@ -86,6 +86,7 @@ def test_the_calendar_tells_the_days_of_each_task(client: TestClient, login: Log
     assert "hits" not in cells_of_names(client.get("/console/quality", params={"q": "size"}).text)
 
 
+@pytest.mark.slow
 def test_a_published_day_that_differs_when_it_is_compared_again_is_said_to_differ(
     client: TestClient, login: Login, database: sa.Engine, days: None
 ) -> None:
@@ -102,6 +103,7 @@ def cells_of_names(text: str) -> list[str]:
     return re.findall(r'<th scope="row"><a [^>]*>([^<]+)', text)
 
 
+@pytest.mark.slow
 def test_a_day_that_differs_shows_the_series_and_earlier_comparisons(
     client: TestClient, login: Login, days: None
 ) -> None:
@@ -216,6 +218,7 @@ def test_a_reader_sees_how_many_dead_letters_but_not_the_lines(
     assert ("secret" in text, "no event time" in text) == (False, True)
 
 
+@pytest.mark.slow
 def test_what_tasks_skip_is_shown_with_samples(client: TestClient, login: Login, database: sa.Engine) -> None:
     TaskStore(database).apply([spec(name="hits"), spec(name="sizes")], "ann")
     place = {"day": day(17), "task_id": 1, "version": 1}

@@ -113,6 +113,7 @@ def test_a_reader_that_takes_nothing_is_left() -> None:
             assert answer.status_code == 200
 
 
+@pytest.mark.slow
 def test_an_answer_that_fails_half_way_does_not_look_whole() -> None:
     source = Source(fails_after=3)
     with reading(source) as address:

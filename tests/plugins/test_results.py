@@ -126,6 +126,7 @@ def test_csv_and_arrow_have_the_same_rows(client: TestClient, layers: Stored) ->
     assert about == {name: plain[name] for name in ("task", "columns", "periods", "next")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("params", "fields"),
     [
@@ -243,6 +244,7 @@ def test_a_tag_saves_the_read_until_the_answer_changes(client: TestClient, layer
     assert client.get(ADDRESS).headers["etag"] != published.headers["etag"]
 
 
+@pytest.mark.slow
 def test_an_answer_that_a_commit_overtook_has_no_tag(client: TestClient, layers: Stored) -> None:
     final = {"until": "2015-05-18"}
     reading = layers.open

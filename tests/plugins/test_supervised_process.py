@@ -87,6 +87,7 @@ def test_on_kill_of_the_owner_stops_the_job(module: Any) -> None:
     assert running() == 0
 
 
+@pytest.mark.slow
 def test_on_kill_waits_for_a_restart_and_the_job_stays_stopped(
     module: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +124,7 @@ def test_on_kill_waits_for_a_restart_and_the_job_stays_stopped(
     assert running() == 0
 
 
+@pytest.mark.slow
 def test_changed_connection_restarts_the_job_with_it(
     module: Any, home: Path, connected: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +188,7 @@ def test_crash_loop_fails_the_task_with_the_end_of_the_log(
         module.SupervisedJob(task_id="t", job="sleeper").lost(context(), event)
 
 
+@pytest.mark.slow
 def test_an_archive_that_falls_behind_gets_a_second_archiver_and_on_kill_stops_both(
     module: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,7 @@ LISTS = st.dictionaries(st.sampled_from("abcdef"), COUNTS, max_size=3).map(
 VALUES = st.one_of(st.integers(-1000, 1000), st.floats(-1e9, 1e9))
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(["count", "max", "unique", "stddev", "geometric_mean", "p95"]),
     st.one_of(st.none(), st.tuples(VALUES, ERRORS)),
@@ -75,6 +76,7 @@ def test_numbers_agree_as_in_the_comparison(
     both_agree(metric, online, offline)
 
 
+@pytest.mark.slow
 @given(
     st.one_of(st.none(), st.tuples(LISTS, ERRORS)),
     st.one_of(st.none(), st.tuples(LISTS, ERRORS)),

@@ -71,6 +71,7 @@ def test_exact_quantiles_are_equal() -> None:
     assert not differs("p50", quantile(10.0)[0], quantile(10.1, 0.2)[1])
 
 
+@pytest.mark.slow
 @given(NUMBERS, ERRORS, ERRORS, st.floats(-1, 1), st.floats(-1, 1))
 def test_intervals_around_the_same_truth_always_agree(
     truth: float, a: float, b: float, left: float, right: float
@@ -130,6 +131,7 @@ def test_lists_estimated_from_the_same_lines_always_agree(
     assert distance(a, b, size) == distance(b, a, size)
 
 
+@pytest.mark.slow
 @given(estimates(), st.integers(0, 5), st.floats(1, 100))
 def test_a_count_beyond_both_errors_always_differs(
     given_: tuple[int, list[tuple[list[tuple[str, float]], int]]], at: int, beyond: float

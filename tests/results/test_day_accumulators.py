@@ -39,6 +39,7 @@ def in_order(table: pa.Table) -> list[dict[str, object]]:
     return sorted(rows, key=lambda row: (row["period_start"], row["key"]))
 
 
+@pytest.mark.slow
 @given(files=st.lists(LINES, max_size=3))
 @examples(40)
 @pytest.mark.parametrize("flush", [0, 1 << 20])

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def test_json_is_what_was_read(given: list[tuple[Any, ...]]) -> None:
     assert [(r["path"], r["count"], r["avg"]) for r in found] == [row[1:] for row in given * 2]
 
 
+@pytest.mark.slow
 @given(given=ROWS)
 def test_csv_has_the_cells_that_other_commands_print(given: list[tuple[Any, ...]]) -> None:
     """Except that doubles may have another number of digits for the same double."""

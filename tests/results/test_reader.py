@@ -70,6 +70,7 @@ def close(found: dict[Any, Any], wanted: dict[Any, Any]) -> bool:
     )
 
 
+@pytest.mark.slow
 @given(given=LINES, final=DAYS, late=st.booleans())
 @examples(40)
 def test_every_result_is_read_as_the_layers_write_it(
@@ -142,6 +143,7 @@ def test_a_roll_up_equals_counting_the_lines_that_way(
     assert rows == sorted(rows, key=lambda row: (row["period"], *(row[name] for name in kept)))
 
 
+@pytest.mark.slow
 @given(given=LINES, final=DAYS)
 @examples(30)
 def test_a_roll_up_of_sketches_equals_counting_the_lines_that_way(
@@ -163,6 +165,7 @@ def test_a_roll_up_to_all_is_one_period(given: list[Given], final: frozenset[int
     assert [row["count"] for row in rows] == ([len(given)] if given else [])
 
 
+@pytest.mark.slow
 @given(given=LINES, final=DAYS, n=st.integers(1, 4), period=st.sampled_from([None, "1d"]))
 @examples(40)
 def test_top_series_and_the_others_add_up_to_the_total(
@@ -196,6 +199,7 @@ CONDITIONS: dict[str, tuple[Where, Callable[[dict[str, Any]], bool]]] = {
 }
 
 
+@pytest.mark.slow
 @given(
     given=LINES, final=DAYS, names=st.sets(st.sampled_from(sorted(CONDITIONS)), max_size=3), data=st.data()
 )
@@ -243,6 +247,7 @@ def test_a_page_is_cut_out_of_everything_in_order(
     assert ask(layers, order=order, limit=limit, offset=offset) == rows[offset : offset + limit]
 
 
+@pytest.mark.slow
 @given(
     given=LINES,
     final=DAYS,

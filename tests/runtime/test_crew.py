@@ -39,6 +39,7 @@ def running(tmp_path: Path) -> dict[str, int]:
     return {record.name: record.pid for record in records if record and detached.alive(record)}
 
 
+@pytest.mark.slow
 def test_a_crew_grows_and_shrinks_by_one_at_a_time(start: Start, tmp_path: Path) -> None:
     wide = start(3)
     wide.claim()
@@ -55,6 +56,7 @@ def test_a_crew_grows_and_shrinks_by_one_at_a_time(start: Start, tmp_path: Path)
     assert list(running(tmp_path)) == ["job"]
 
 
+@pytest.mark.slow
 def test_members_that_died_while_nobody_watched_are_forgotten(start: Start, tmp_path: Path) -> None:
     wide = start(3)
     wide.claim()
@@ -66,6 +68,7 @@ def test_members_that_died_while_nobody_watched_are_forgotten(start: Start, tmp_
     assert detached.names(tmp_path / "run") == ["job", "job-2"]
 
 
+@pytest.mark.slow
 def test_a_member_that_died_while_its_successor_waits_is_a_member(start: Start, tmp_path: Path) -> None:
     wide = start(3)
     wide.claim()
@@ -102,6 +105,7 @@ def test_a_member_that_dies_is_started_again_under_its_name(start: Start, tmp_pa
     assert two.restarted_lately == 1
 
 
+@pytest.mark.slow
 def test_the_next_owner_takes_all_members_and_the_former_one_stops_none(start: Start, tmp_path: Path) -> None:
     former = start(3)
     former.claim()
@@ -119,6 +123,7 @@ def test_the_next_owner_takes_all_members_and_the_former_one_stops_none(start: S
     assert not running(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_restart_gives_every_member_a_new_process(start: Start, tmp_path: Path) -> None:
     two = start(2)
     two.claim()

@@ -155,6 +155,7 @@ def test_stop_spares_the_successor(run: Path) -> None:
     assert detached.adopt("p", run) == successor
 
 
+@pytest.mark.slow
 def test_log_is_turned_at_start(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detached, "LOG_BYTES", 10)
     for n in range(detached.LOGS_KEPT + 2):

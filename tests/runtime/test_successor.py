@@ -153,6 +153,7 @@ def test_a_successor_is_succeeded_by_one_that_is_wanted_instead(scene: Scene) ->
     scene.settles(NEWEST)
 
 
+@pytest.mark.slow
 def test_a_successor_that_dies_is_started_again_ever_later_and_the_process_goes_on(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +176,7 @@ def test_a_successor_that_dies_is_started_again_ever_later_and_the_process_goes_
     assert detached.alive(scene.record())
 
 
+@pytest.mark.slow
 def test_both_are_stopped_with_the_job_but_not_by_a_former_owner(scene: Scene) -> None:
     scene.poll()
     assert not scene.supervisor("somebody else").stop()

@@ -89,6 +89,7 @@ def test_stopped_process_comes_back_after_down_and_up(run: Path) -> None:
     assert pid(run)
 
 
+@pytest.mark.slow
 def test_restarts_slow_down_and_end_as_a_crash_loop(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(supervision.time, "monotonic", lambda: now[0])
@@ -144,6 +145,7 @@ def test_standing_still_is_a_reason_to_restart_only_while_lag_grows(run: Path) -
     assert list(supervisor.poll()) == []  # a new process gets some time
 
 
+@pytest.mark.slow
 def test_the_first_work_after_a_long_rest_is_no_reason_to_restart(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

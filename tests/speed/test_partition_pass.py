@@ -25,6 +25,7 @@ def test_many_dead_letters_are_shortened_but_all_are_counted(monkeypatch: pytest
     assert set(letters.column("bytes").to_pylist()) == {600}
 
 
+@pytest.mark.slow
 def test_the_time_that_counting_took_is_summed_over_slices() -> None:
     lines = [line(client=f"c{n}") for n in range(5_000)]
     began = time.process_time()

@@ -58,6 +58,7 @@ def scanned(wanted: list[str], filters: list[Filter], **options: str) -> list[di
     return rows
 
 
+@pytest.mark.slow
 def test_a_task_s_table_reads_the_version_of_its_options(layers: Stored) -> None:
     rows = scanned(TYPED, [], task="1", version="1")
     assert rows == [{k: row[k] for k in rows[0]} for row in ask(layers)]

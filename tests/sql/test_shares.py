@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ def in_shares(layers: Stored, since: int, until: int, most: int) -> tuple[int, l
     return len(own), rows
 
 
+@pytest.mark.slow
 @given(given=LINES, final=DAYS, late=st.booleans(), bounds=BOUNDS, most=st.sampled_from([1, 150, 1 << 20]))
 @examples(120)
 def test_shares_read_what_one_reader_reads(

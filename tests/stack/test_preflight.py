@@ -31,6 +31,7 @@ def program(directory: Path, name: str, says: str) -> None:
     path.chmod(0o755)
 
 
+@pytest.mark.slow
 def test_an_empty_machine_is_told_all_that_it_lacks(tmp_path: Path) -> None:
     done = run(path=tmp_path)
     assert done.returncode == 1
@@ -39,11 +40,13 @@ def test_an_empty_machine_is_told_all_that_it_lacks(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_another_java_is_named_with_its_version(tmp_path: Path) -> None:
     program(tmp_path, "java", 'openjdk version \\"21.0.2\\" 2024-01-16')
     assert "java is version 21" in run(path=tmp_path).stderr
 
 
+@pytest.mark.slow
 def test_a_complete_machine_lacks_nothing(tmp_path: Path) -> None:
     program(tmp_path, "java", 'openjdk version \\"17.0.15\\" 2025-04-15')
     program(tmp_path, "javac", "javac 17.0.15")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import process_groups, shutdown
@@ -18,6 +20,7 @@ DEAF = [
 ]
 
 
+@pytest.mark.slow
 def test_an_abandoned_instance_leaves_no_process(tmp_path: Path) -> None:
     settings = Settings(instance="test", home=tmp_path)
     job = detached.start("speed_layer", DEAF, run=tmp_path / "run", log=tmp_path / "log")

@@ -157,6 +157,7 @@ def test_an_expired_certificate_is_replaced(tmp_path: Path, monkeypatch: pytest.
     assert certificate(of(tmp_path)).not_valid_after_utc > before.not_valid_after_utc + timedelta(days=300)
 
 
+@pytest.mark.slow
 def test_another_name_or_another_authority_makes_another_one(tmp_path: Path) -> None:
     prepare_tls(of(tmp_path))
     first = certificate(of(tmp_path))

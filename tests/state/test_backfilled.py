@@ -139,6 +139,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 client_lists = st.lists(st.integers(0, 60), max_size=120)
 
 
+@pytest.mark.slow
 @examples(25)
 @given(before=st.lists(client_lists, max_size=3), after=client_lists)
 def test_a_result_has_every_line_once_in_both_layers(before: list[list[int]], after: list[int]) -> None:

@@ -100,6 +100,7 @@ def steps(made: Layer) -> int:
     return next(n for n in range(100) if deltas.folds(made.book.head + 1 + n, block))
 
 
+@pytest.mark.slow
 def test_a_batch_that_touches_little_of_a_large_block_writes_what_it_adds_without_a_read(large: None) -> None:
     made = layer()
     base = made.columns()[0]
@@ -124,6 +125,7 @@ def test_a_batch_that_touches_little_of_a_large_block_writes_what_it_adds_withou
     assert base not in made.columns()
 
 
+@pytest.mark.slow
 def test_a_small_block_is_read_and_written_whole_with_one_request_each() -> None:
     made = layer()
     assert made.known.all()[PERIOD].bytes < deltas.LARGE
@@ -212,6 +214,7 @@ def test_a_period_that_is_laid_out_again_takes_the_batch_with_it(monkeypatch: py
     }
 
 
+@pytest.mark.slow
 def test_what_grew_is_merged_with_the_deltas_of_blocks_that_the_batch_did_not_touch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -91,6 +91,7 @@ class CountingStore(LocalStore):
         return super().read(path, offset, length)
 
 
+@pytest.mark.slow
 def test_only_the_columns_that_are_wanted_are_read_and_the_footer_once(tmp_path: Path) -> None:
     path, size = str(tmp_path / "a.parquet"), 200_000
     wide = pa.array([b"%d" % n + b"x" * 20 for n in range(size)])

@@ -34,6 +34,7 @@ def test_the_frequencies_fall_and_every_key_occurs() -> None:
     assert frequencies[-1] * 32_000_000 > 5
 
 
+@pytest.mark.slow
 def test_a_log_is_combined_format_in_order_of_time() -> None:
     lines = b"".join(batches(5_000, seed=3, days=4, start=date(2026, 1, 30))).split(b"\n")
     assert lines.pop() == b""

@@ -146,6 +146,7 @@ def test_what_is_no_log_is_refused_by_name_with_the_remedy(tmp_path: Path, data:
         list(blocks(made(tmp_path, data)))
 
 
+@pytest.mark.slow
 @examples(200)
 @given(st.sampled_from(list(PACKED)), st.data())
 def test_no_bytes_raise_anything_else(

@@ -235,6 +235,7 @@ def test_no_bytes_raise(junk: bytes, data: st.DataObject) -> None:
     assert offsets == sorted(set(offsets))
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_the_limit_and_not_by_what_is_claimed() -> None:
     bombs = [batch(n, [record(0, bytes(8 << 20))], codec=1 + n % 4) for n in range(8)]
     fits = [batch(8 + n, [record(0, bytes(LIMIT - 99))], codec=1 + n % 4) for n in range(8)]

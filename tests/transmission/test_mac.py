@@ -33,6 +33,7 @@ def test_it_is_the_hmac_of_the_standard_library() -> None:
     assert mac(KEY, b"web1", b"/var/log/access.log", b"4711", b"the line") == wanted
 
 
+@pytest.mark.slow
 @examples(60)
 @given(records=st.lists(RECORD, min_size=1, max_size=20), key=st.binary(min_size=1, max_size=99))
 def test_what_is_proved_is_genuine_and_nothing_else(records: list[Record], key: bytes) -> None:

@@ -75,6 +75,7 @@ def test_a_codec_that_nobody_knows_is_named(codec: int) -> None:
         unpack(codec, b"x", LIMIT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", [1, 3, 4], ids=NAMES.get)
 def test_a_million_empty_frames_take_no_time(codec: int) -> None:
     began = time.thread_time()
@@ -127,6 +128,7 @@ def test_a_bomb_takes_no_more_memory_than_the_bound(codec: int) -> None:
     assert int(said.stdout) < 96, f"{len(bomb):,} bytes took {said.stdout.decode()} MiB"
 
 
+@pytest.mark.slow
 @examples(400)
 @given(st.sampled_from(PACKED), st.binary(max_size=300), st.data())
 def test_no_bytes_raise_anything_else(codec: int, text: bytes, data: st.DataObject) -> None:

@@ -91,6 +91,7 @@ def test_any_text_is_shown_without_what_steers(text: str) -> None:
         assert shown == text
 
 
+@pytest.mark.slow
 @given(st.recursive(st.text() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_json_stays_json_of_the_same_value(value: object) -> None:
     assert json.loads(visible(json.dumps(value, ensure_ascii=False, indent=1))) == value

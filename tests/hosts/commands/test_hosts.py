@@ -16,7 +16,7 @@ from sluice.collection import health
 from sluice.collection.agent import Agent
 from sluice.runtime import settings as of_settings
 from sluice.runtime.settings import Settings
-from sluice.stack import status
+from sluice.stack import journal, status
 from sluice.stack.status import DaemonState, StatusLine
 from sluice.storage import postgres
 from sluice_hosts.agents import forgetting
@@ -37,6 +37,8 @@ def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 def test_forget_says_what_is_lost_and_asks(instance: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     forgotten: list[str] = []
+    noted: list[str] = []
+    monkeypatch.setattr(journal, "note", lambda _, **said: noted.append(said["before"]))
     monkeypatch.setattr(forgetting, "forgettable", lambda *_: [AGENT])
     monkeypatch.setattr(forgetting, "forget", lambda _, name: forgotten.append(name))
     cleared: list[str] = []
@@ -46,7 +48,7 @@ def test_forget_says_what_is_lost_and_asks(instance: Settings, monkeypatch: pyte
     assert (refused.exit_code, forgotten) == (1, [])
     assert "far1: what was not sent yet is lost" in refused.output
     assert CliRunner().invoke(hosts.app, ["forget", "h1", "--yes"]).exit_code == 0
-    assert (forgotten, cleared) == (["h1"], ["far1"])
+    assert (forgotten, cleared, noted) == (["h1"], ["far1"], ["far1"])
 
 
 def test_a_host_that_does_not_exist_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

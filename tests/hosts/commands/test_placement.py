@@ -54,6 +54,7 @@ def test_a_dry_run_moves_nothing_and_apply_does_and_then_says_that_nothing_moves
     assert "nothing moves" in run("apply")
 
 
+@pytest.mark.slow
 def test_an_avoided_host_is_noted_and_used_when_one_says_so(units: DictionaryUnits) -> None:
     units.broken.add("h2")
     failed = CliRunner().invoke(placement.app, ["apply"])

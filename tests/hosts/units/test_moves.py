@@ -68,6 +68,7 @@ def test_what_is_uneven_is_evened_out_and_then_nothing_moves(instance: Instance)
     assert open_alerts(instance) == []
 
 
+@pytest.mark.slow
 def test_the_budget_is_of_an_hour_whoever_asks(instance: Instance) -> None:
     instance.hosts(h1=8, h2=8)
     budget(instance, 1)
@@ -107,6 +108,7 @@ def test_a_fixed_unit_of_a_silent_host_stays_and_takes_up_room_elsewhere(instanc
     assert units.where == {"c1": "h1", "c2": "h2", "c3": "h2"}
 
 
+@pytest.mark.slow
 def test_units_of_a_host_that_may_have_none_leave_it_and_all_are_recorded_first(instance: Instance) -> None:
     instance.hosts(h1=8, h2=8)
     budget(instance, 0)
@@ -126,6 +128,7 @@ def test_units_of_a_host_that_may_have_none_leave_it_and_all_are_recorded_first(
     assert any("hosts.yaml has no host gone any more" in line for line in said)
 
 
+@pytest.mark.slow
 def test_where_units_failed_to_go_may_lose_its_role_and_they_go_elsewhere(instance: Instance) -> None:
     instance.hosts(h1=8, h3=8)
     units = DictionaryUnits({"c1": "h1", "c2": "h1"}, broken={"h3"})
@@ -149,6 +152,7 @@ def test_while_a_host_is_perhaps_gone_running_units_stay(instance: Instance) -> 
     assert apply(instance, units)
 
 
+@pytest.mark.slow
 def test_a_move_that_was_killed_is_finished_and_paid_for_once(instance: Instance) -> None:
     instance.hosts(h1=8, h2=8)
     budget(instance, 2)
@@ -179,6 +183,7 @@ def test_a_killed_move_to_a_host_that_is_gone_since_is_given_up(instance: Instan
     assert units.belongs == {unit: "h1"}
 
 
+@pytest.mark.slow
 def test_a_failed_move_stops_the_rest_and_is_planned_again(instance: Instance) -> None:
     instance.hosts(h1=8, h2=8)
     units = crowded()
@@ -210,6 +215,7 @@ def test_what_a_dead_host_had_goes_at_once_to_another_host_than_a_broken_one(ins
     assert "host h2 is avoided until " in "\n".join(found.notes())
 
 
+@pytest.mark.slow
 def test_an_avoided_host_is_the_last_resort_and_is_avoided_for_a_while_only(
     instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +236,7 @@ def test_an_avoided_host_is_the_last_resort_and_is_avoided_for_a_while_only(
     assert sorted(units.where.values()) == ["h1", "h2"]
 
 
+@pytest.mark.slow
 def test_a_unit_that_is_lost_on_its_target_is_planned_from_there(instance: Instance) -> None:
     """A job is recorded at its target before it runs there, and may never do so."""
     instance.hosts(h1=8, h2=8, h3=8)
@@ -336,6 +343,7 @@ def test_a_unit_that_was_moved_after_its_move_failed_is_not_brought_back(
     assert asked == ["h2"]
 
 
+@pytest.mark.slow
 def test_units_of_a_dead_host_start_side_by_side_but_only_one_of_a_group(instance: Instance) -> None:
     instance.hosts(h1=8, h2=8, h3=8, h4=8)
     # c1 and c2 are a group, which h1 and h2 had; c3 and c4 are in none.
@@ -492,6 +500,7 @@ def test_a_mover_that_is_stopped_while_it_plans_begins_nothing(
     assert units.moved == []
 
 
+@pytest.mark.slow
 def test_a_unit_that_cannot_move_keeps_no_other_on_a_host_that_is_gone(instance: Instance) -> None:
     instance.hosts(h1=8, h2=8, h3=8)
     units = DictionaryUnits({"c1": "h1", "c2": "h1", "c3": "h1"})
@@ -591,6 +600,7 @@ def groups_apart(instance: Instance, units: DictionaryUnits) -> bool:
     return all(count == 1 for count in there.values())
 
 
+@pytest.mark.slow
 def test_the_same_state_gets_the_same_moves(instance: Instance) -> None:
     instance.hosts(h1=8, h2=8, h3=8)
     found = []

@@ -180,6 +180,7 @@ def test_the_page_and_its_plots_are_written(tmp_path: Path) -> None:
         page.write(tmp_path / "nowhere", tmp_path / "page.md", tmp_path / "images")
 
 
+@pytest.mark.slow
 def test_the_page_keeps_what_was_measured_on_another_machine_and_the_notes(tmp_path: Path) -> None:
     elsewhere = replace(sample(), bench="sketches", what="Measured elsewhere.")
     stale = replace(sample(), what="Measured before.")

@@ -279,6 +279,7 @@ def test_only_a_process_of_this_user_shows_the_way() -> None:
             other.kill()
 
 
+@pytest.mark.slow
 def test_a_taken_door_is_named(settings: Settings) -> None:
     taken = rf"port {settings.port('sql')} \(sql, for a door\)"
     with (
