@@ -67,7 +67,9 @@ def test_no_command_shows_a_terminal_what_steers_it() -> None:
 
 
 def test_a_pipe_gets_what_was_written() -> None:
-    program = "from sluice.cli.output import terminal; import sys; terminal.guard(); sys.stdout.write('\\x1b\\x9b')"
+    program = (
+        "from sluice.cli.output import terminal; import sys; terminal.guard(); sys.stdout.write('\\x1b\\x9b')"
+    )
     piped = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, cwd=ROOT / "include"
     )

@@ -96,7 +96,7 @@ def echo(settings: Settings, name: str, data: bytes) -> bytes:
 
 def entered(code: str) -> subprocess.CompletedProcess[str]:
     """Run the code in a process that entered the network first, as each command does."""
-    enter = "from sluice.runtime.settings import Settings; from sluice.stack import network; "
+    enter = "from sluice.runtime.settings import Settings; from sluice.stack.networking import network; "
     argv = [sys.executable, "-c", f"{enter} network.enter(Settings()); {code}"]
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
 

@@ -1,4 +1,4 @@
--- The tables of version 0.1.0; sluice.storage.schema says what they hold.
+-- The tables of version 0.1.0; sluice.storage.tables.schema says what they hold.
 
 CREATE TABLE tasks (
     id serial PRIMARY KEY,
