@@ -43,8 +43,8 @@ def apply(settings: Settings, log: Log = print) -> list[AgentChange]:
     An unchanged agent is neither stopped nor written. The order loses nothing and never has two agents on one
     port: edges that change or go are drained and stopped while the old collectors still take their lines;
     collectors that go are drained; collectors that change are stopped (their channel is on disk); collectors
-    that move take over from themselves (`relocation`); then everything starts, collectors first. What a host
-    that does not answer should run is brought there by `ensure` when it answers.
+    that move take over from themselves (`Hosting.relocate`); then everything starts, collectors first. What a
+    host that does not answer should run is brought there by `ensure` when it answers.
 
     An agent on another host that goes and cannot be drained is left out, and so is a collector that cannot
     move, and the others are deployed. Then, and if an agent does not start, DeployError is raised at the end.

@@ -18,7 +18,7 @@ PYTHON = ".venv/bin/python"
 NEEDED = ("find", "sort", "xargs")
 _SECONDS = 60.0
 _SUM = (
-    'cd "$1" 2>/dev/null || exit 0; find include/sluice jobs requirements.txt '
+    'cd "$1" 2>/dev/null || exit 0; find include/sluice include/sluice_hosts jobs requirements.txt '
     '"(" -name "*.py" -o -name requirements.txt ")" -type f -print0 2>/dev/null | '
     "LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c 1-64"
 )
