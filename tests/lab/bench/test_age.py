@@ -42,6 +42,7 @@ def test_the_instances_take_turns_and_the_first_rounds_do_not_count() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_old_instance_has_what_retention_keeps_and_counts_on(tmp_path: Path) -> None:
     how = Age(versions=400, days=20, commits=10, starts=2, periods=32, files=2, dead=3)
     with server("age") as settings, database(settings, "bench_old") as own:

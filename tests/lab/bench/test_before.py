@@ -69,6 +69,7 @@ def test_each_tree_runs_its_own_bench(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_tree_runs_its_own_code_and_goes_away() -> None:
     with before.checked_out("HEAD") as tree:
         env = before.environment(tree, {"PATH": "/usr/bin:/bin", "SLUICE_HOME": "/nowhere"})

@@ -10,7 +10,7 @@ from sluice.grouping.planned import Planned
 from sluice_lab.bench import grouping_bars
 from sluice_lab.bench.outcome import Bar, Outcome
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

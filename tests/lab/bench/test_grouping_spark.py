@@ -37,7 +37,7 @@ from sluice_lab.bench.salting import Salting
 from sluice_lab.clusters import equal
 from sluice_lab.streams import edu_stream
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 TUPLES, WORKERS, SOURCES = 6_000, 16, 3
 
