@@ -14,6 +14,7 @@ from kafka import KafkaConsumer
 
 from sluice.cli.errors import USAGE
 from sluice.runtime.settings import Settings
+from tests.free_ports import port_base
 from tests.hosts import without
 from tests.waiting import SECONDS
 
@@ -105,7 +106,7 @@ def test_airflow_has_all_dags_and_no_route_of_placement(python: Path) -> None:
 def instance(stack: Settings, python: Path) -> Iterator[tuple[Settings, dict[str, str]]]:
     """An instance of the other project that uses the running stack, except for PostgreSQL."""
     root = python.parents[2]
-    base = stack.port_base + 600
+    base = port_base()
     made = Settings(instance=NAME, home=root / "var" / NAME, port_base=base)
     environment = {
         "SLUICE_INSTANCE": NAME,

@@ -34,7 +34,7 @@ from sluice.storage.tables.retention import RetentionBook
 from sluice.tasks.spec import TaskSpec
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
-from sluice_lab.bench.databases import administer
+from sluice_lab.bench.databases import drop
 from sluice_lab.bench.headers import to_headers
 from tests.airflow_home import prepare
 from tests.batch.backfill.test_backfill import Layers
@@ -183,7 +183,7 @@ def behind(stack: Settings, spark: SparkSession) -> Iterator[Behind]:
     made.hbase.close()
     made.forget()
     made.database.dispose()
-    administer(stack, f"DROP DATABASE {topic} WITH (FORCE)")
+    drop(stack, topic)
 
 
 def specs(behind: Behind) -> list[TaskSpec]:

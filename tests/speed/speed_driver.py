@@ -32,7 +32,7 @@ from sluice.tasks.spec import TaskSpec
 from sluice.tasks.store import TaskStore
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
-from sluice_lab.bench.databases import administer
+from sluice_lab.bench.databases import administer, drop
 from sluice_lab.bench.headers import to_headers
 from tests.identities import record_key
 from tests.waiting import SECONDS
@@ -238,7 +238,7 @@ class SpeedTest:
         if self._beside is not None:
             return
         self.engine.dispose()
-        administer(self.settings, f"DROP DATABASE {self.settings.postgres.database} WITH (FORCE)")
+        drop(self.settings, self.settings.postgres.database)
 
 
 def _own_database(settings: Settings, name: str) -> Settings:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import sqlalchemy as sa
+from psycopg2.errors import InsufficientPrivilege
 
 from sluice.runtime.settings import Settings, make_secret, read_secret
 from sluice.stack import secrets, supervisord
 from sluice.stack.daemons import postgres
 from sluice.storage.postgres import engine, migrate
+from sluice_lab.waiting import until
 
 ROLE = "tests"
 _SECRET = "postgres_tests"  # noqa: S105 - its name
@@ -71,7 +73,22 @@ def empty_database(settings: Settings, name: str) -> Iterator[Settings]:
         yield own
     finally:
         engine(own).dispose()
-        administer(settings, f"DROP DATABASE {name} WITH (FORCE)")
+        drop(settings, name)
+
+
+def drop(settings: Settings, name: str) -> None:
+    """Delete a database, whoever is in it. A worker of autovacuum may not be ended, so it is waited for."""
+
+    def gone() -> bool:
+        try:
+            administer(settings, f"DROP DATABASE {name} WITH (FORCE)")
+        except sa.exc.ProgrammingError as error:
+            if isinstance(error.orig, InsufficientPrivilege):
+                return False
+            raise
+        return True
+
+    until(gone, what=f"{name} is deleted")
 
 
 def administer(settings: Settings, statement: str) -> None:
