@@ -38,6 +38,7 @@ from sluice_hosts.trust import broker
 from tests.collection import conftest
 from tests.free_ports import free_ports
 from tests.hosts.agents.steps import STEPS, Crash, Side, Step, chosen, crash, struck
+from tests.hosts.conftest import quick_hosts
 from tests.processes import command_line
 from tests.waiting import until
 
@@ -67,13 +68,15 @@ Hosts = dict[str, EmulatedHost]
 @pytest.fixture
 def two(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
     """Two hosts that may have collectors: collector1 runs on h1, and an edge on h2."""
-    conftest.quick_hosts(tmp_path, monkeypatch)
+    quick_hosts(tmp_path, monkeypatch)
     monkeypatch.setattr(granting, "grant_rights", granted)
     monkeypatch.setattr(ingest_topics, "make_topics", lambda *_: None)
     made = fleet.build(tmp_path, ROLES)
     try:
         for host in made.values():
-            host.program("java", JAVA.format(sys.executable, ROOT / "tests" / "collection" / "stand_in.py"))
+            host.program(
+                "java", JAVA.format(sys.executable, ROOT / "tests" / "hosts" / "agents" / "stand_in.py")
+            )
         fleet.switch_on(settings, made, ROLES)
         fleet.enrol(settings, made)
         write(settings, "placed")
