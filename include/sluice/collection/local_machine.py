@@ -23,18 +23,20 @@ HOLD, CLEAN = "hold", "clean"
 
 
 class LocalMachine:
-    """This machine.
-
-    address: where agents of other machines reach it, if there are any. certificates: a checksum of those that
-    its agents show to them.
-    """
+    """This machine, which no agent of another machine reaches."""
 
     name, ours, versioned, logs_in = LOCAL, True, False, False
 
-    def __init__(self, settings: Settings, address: str = "", certificates: str = "") -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.address = address or settings.bind_host
-        self.certificates = certificates
+
+    @property
+    def address(self) -> str:
+        return self._settings.bind_host
+
+    @property
+    def certificates(self) -> str:
+        return ""
 
     @property
     def bootstrap(self) -> str:

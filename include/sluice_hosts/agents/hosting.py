@@ -22,18 +22,23 @@ from sluice_hosts.hosts import Host
 from sluice_hosts.trust import broker, certificates, enrolment, exposure
 
 
+class ReachableMachine(LocalMachine):
+    """This machine, as agents of other hosts reach it."""
+
+    @property
+    def address(self) -> str:
+        return hosts.load(self._settings)[LOCAL].address
+
+    @property
+    def certificates(self) -> str:
+        return certificates.checksum(enrolment.folder(self._settings, LOCAL))
+
+
 class SeveralHosts(Hosting):
     """Agents also run on the hosts of hosts.yaml."""
 
     def machine(self, settings: Settings, name: str) -> Machine:
-        if name != LOCAL:
-            return SshMachine(settings, name)
-        own = enrolment.folder(settings, LOCAL)
-        try:
-            address = hosts.load(settings)[LOCAL].address
-        except hosts.HostsError:  # whoever needs the list says what is wrong with it
-            address = ""
-        return LocalMachine(settings, address, certificates.checksum(own))
+        return ReachableMachine(settings) if name == LOCAL else SshMachine(settings, name)
 
     def placed(self, settings: Settings) -> Mapping[str, str]:
         return placed.collectors(placed.read(settings))
