@@ -103,7 +103,7 @@ def test_a_task_s_client_checks_it_by_the_authority(server: Settings) -> None:
         env=variables,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=2 * SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3_000:]

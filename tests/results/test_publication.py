@@ -204,6 +204,7 @@ def test_every_answer_is_an_exact_count_whatever_is_published_meanwhile(watched:
     try:
         for day in range(3):
             _live(watched, day)
+            until(lambda day=day: watched.answers[2] > day, what="`sluice results` answers")
     finally:
         stop.set()
         for thread in threads:
@@ -211,7 +212,6 @@ def test_every_answer_is_an_exact_count_whatever_is_published_meanwhile(watched:
     assert watched.problems[:3] == []
     assert watched.states == {"open", "final", "superseded"}
     assert min(watched.answers[:2]) >= 20
-    assert watched.answers[2] >= 2
     for task in watched.active:  # in the end everything is final, with the late lines
         (answer,) = read(StoredLayers(watched.settings), Query(tasks=(task.spec.name,)))
         watched.check(task, answer.table().to_pylist(), (time.monotonic(), time.monotonic()))

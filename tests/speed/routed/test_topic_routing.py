@@ -56,6 +56,12 @@ def batch(groupings: TopicRouting, there: Mapping[Version, ActiveTask]) -> tuple
     return found, routes
 
 
+@pytest.fixture
+def alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All workers are equally fast, whatever else this machine does meanwhile: loads are tuples."""
+    monkeypatch.setattr(task_module.WorkerTimes, "add", lambda *_: None)
+
+
 def report(groupings: TopicRouting, there: Mapping[Version, ActiveTask]) -> GroupingReport:
     (document,) = groupings.shown("logs", there).values()
     return GroupingReport.model_validate(document)
@@ -112,7 +118,7 @@ def test_hot_keys_are_named_with_their_workers_and_shares() -> None:
     assert report(groupings, tasks("combine")).hot[0].workers == ()
 
 
-def test_the_plan_that_is_shown_is_that_of_the_next_batch() -> None:
+def test_the_plan_that_is_shown_is_that_of_the_next_batch(alike: None) -> None:
     groupings, there = TopicRouting(3), tasks({"strategy": "planned", "buckets": 64})
     assert report_of(tasks("key"), None).plan is None
     batch(groupings, there)
@@ -267,9 +273,8 @@ def test_a_slow_worker_gets_a_smaller_share_of_the_next_plan() -> None:
     assert np.bincount(targets, minlength=2)[0] / len(targets) == pytest.approx(0.75, abs=0.03)
 
 
-def test_a_key_that_turns_hot_inside_a_batch_is_split_in_that_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_turns_hot_inside_a_batch_is_split_in_that_batch(alike: None) -> None:
     """No plan knows the new key; by its hash alone, one worker would get half of all lines."""
-    monkeypatch.setattr(task_module.WorkerTimes, "add", lambda *_: None)  # all alike: loads are tuples
     groupings, there = TopicRouting(8), tasks("planned")
     calm = [line(client=f"c{n % 1_000}") for n in range(20_000)]
     sudden = [line(client="new" if n % 2 else f"c{n % 1_000}") for n in range(20_000)]
