@@ -8,7 +8,7 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 
-class OnDemand:
+class ApplicationOnDemand:
     """The application, made at its first request.
 
     Each of Airflow's processes loads plugins, but only one needs the application.
@@ -26,7 +26,7 @@ class OnDemand:
 
 class SluicePlugin(AirflowPlugin):
     name = "sluice"
-    fastapi_apps = [{"app": OnDemand(), "url_prefix": "/sluice", "name": "Sluice"}]  # noqa: RUF012
+    fastapi_apps = [{"app": ApplicationOnDemand(), "url_prefix": "/sluice", "name": "Sluice"}]  # noqa: RUF012
     #: The console, in a frame of Airflow's pages.
     external_views = [  # noqa: RUF012
         {

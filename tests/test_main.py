@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from sluice_lab.waiting import until
 from tests import __main__ as runner
 from tests.__main__ import AGAIN_AT_MOST, TESTS_FAILED, Part, judge
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -58,7 +58,7 @@ class Person(SimpleAuthManagerUser):
         self.log_in = log_in
 
 
-class Platform(SimpleAuthManagerUser):
+class PlatformUser(SimpleAuthManagerUser):
     """The platform itself, or in the name of the person for whom it acts.
 
     It has the rights on DAGs of the role `user`, but deletes none, and those on connections.
@@ -98,7 +98,7 @@ class AuthManager(SimpleAuthManager):
     async def get_user_from_token(self, token: str) -> BaseUser:
         """The token's user. Raises InvalidTokenError."""
         if platform_user.claims_to_be(token):
-            return Platform(platform_user.check(get_settings(), token))
+            return PlatformUser(platform_user.check(get_settings(), token))
         user = await super().get_user_from_token(token)
         if not isinstance(user, Person) or RevokedToken.is_revoked(user.log_in.id):
             raise ExpiredSignatureError("the user logged out")
@@ -144,13 +144,13 @@ class AuthManager(SimpleAuthManager):
         self, *, method: Any, user: SimpleAuthManagerUser, details: ConnectionDetails | None = None
     ) -> bool:
         """Whether the user may do this to connections; the platform keeps those of the settings."""
-        if isinstance(user, Platform):
+        if isinstance(user, PlatformUser):
             return True
         return bool(super().is_authorized_connection(method=method, user=user, details=details))
 
     def is_authorized_dag(self, *, method: Any, user: SimpleAuthManagerUser, **asked: Any) -> bool:
         """Whether the user may do this to DAGs and their runs."""
-        if isinstance(user, Platform) and method == "DELETE":
+        if isinstance(user, PlatformUser) and method == "DELETE":
             return False
         return bool(super().is_authorized_dag(method=method, user=user, **asked))
 

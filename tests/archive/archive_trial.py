@@ -21,8 +21,8 @@ from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 from sluice_lab.bench.archiver_trial import ArchiverTrial
 from sluice_lab.bench.headers import to_headers
+from sluice_lab.waiting import until
 from tests.identities import record_key
-from tests.waiting import until
 
 
 @dataclass

@@ -17,8 +17,8 @@ from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.storage.tables.schema import archive_files
 from sluice.transmission.line_schema import LINE_IN_RECORD
+from sluice_lab.waiting import until
 from tests.archive.archive_trial import Here, Trial
-from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

@@ -18,8 +18,8 @@ from kafka.coordinator.base import BaseCoordinator
 from sluice.archive import index, membership, session
 from sluice.transmission.lag import archive_group, group_lag
 from sluice.transmission.topics import Topics
+from sluice_lab.waiting import until
 from tests.archive.archive_trial import Here, Trial
-from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

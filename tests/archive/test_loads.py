@@ -12,8 +12,8 @@ from sluice.archive import rebalances as module
 from sluice.archive.loads import PLENTY, SETTLED_SECONDS, Loads
 from sluice.archive.rebalances import Rebalances
 from sluice.storage.tables.rebalances import Rebalance
+from sluice_lab.waiting import SECONDS
 from tests.messages import Message
-from tests.waiting import SECONDS
 
 
 def messages(*sizes: int) -> list[Message]:

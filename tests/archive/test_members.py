@@ -13,8 +13,8 @@ from sluice.monitoring.lag.cost import costs
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.storage.tables.rebalances import KEPT, Rebalance, last
+from sluice_lab.waiting import until
 from tests.archive.archive_trial import Trial, trial_of
-from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

@@ -18,10 +18,10 @@ from sluice.storage.tables.rebalances import KEPT, last
 from sluice_hosts import placed
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.jobs import moving, places
+from sluice_lab.waiting import until
 from tests.archive.archive_trial import Trial, trial_of
 from tests.hosts.one_host import with_jobs
 from tests.repeated import repeated
-from tests.waiting import until
 
 pytestmark = [pytest.mark.stack, pytest.mark.long]
 

@@ -10,8 +10,8 @@ import pytest
 
 from sluice.archive import index
 from sluice.stack import supervisord
+from sluice_lab.waiting import until
 from tests.archive.archive_trial import Trial
-from tests.waiting import until
 
 pytestmark = [pytest.mark.stack, pytest.mark.e2e]
 

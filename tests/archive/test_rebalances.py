@@ -22,8 +22,8 @@ from sluice.stack.progress import ArchivedTopic, ArchiverProgress, ArchivingStat
 from sluice.storage import postgres
 from sluice.storage.tables import rebalances
 from sluice.storage.tables.rebalances import Rebalance
+from sluice_lab.waiting import SECONDS
 from tests.tasks.database import sqlite
-from tests.waiting import SECONDS
 
 AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
 PARTS = {"0": {"position": 9}, "2": {"position": 4}}

@@ -15,8 +15,8 @@ from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.storage.tables import alerts
 from sluice.storage.tables.schema import archive_files, archive_losses
+from sluice_lab.waiting import until
 from tests.archive.archive_trial import Here, Trial, sluice_archive
-from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

@@ -9,7 +9,7 @@ import pytest
 
 import tests.plugins.conftest  # noqa: F401 - Airflow without daemons
 from sluice_lab.browser.tools import started
-from tests.waiting import SECONDS
+from sluice_lab.waiting import SECONDS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

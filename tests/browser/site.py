@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi.responses import HTMLResponse
 
-from sluice.monitoring.flow.platform import Platform
+from sluice.monitoring.flow.platform import Pictures
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.runtime.throttle import Rate
 from sluice.state.finals import BLOCK_BYTES
@@ -102,7 +102,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
             return super().join()
 
     listeners, places = Told(look, seconds=0.1), Reads()
-    shown = Platform(lambda: own.seen)
+    shown = Pictures(lambda: own.seen)
     app = module.make_app()
     app.dependency_overrides = {
         get_user: login.user,

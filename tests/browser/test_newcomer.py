@@ -20,10 +20,10 @@ from sluice.tasks.store import TaskStore
 from sluice.transmission.sample import sample
 from sluice_lab.browser.pages import until as until_page
 from sluice_lab.browser.people import CONSOLE, PATIENCE_MS
+from sluice_lab.waiting import until
 from tests.browser.people import admin, console, log_in, tab_to
 from tests.e2e.conftest import DEPLOYED_SECONDS, JOBS
 from tests.e2e.running import Platform, access_line
-from tests.waiting import until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Frame, Page

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice_lab.browser.pages import settled
 from sluice_lab.browser.tools import modules
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, Route

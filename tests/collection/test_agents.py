@@ -26,9 +26,9 @@ from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.storage.tables import alerts
 from sluice.traffic.generate import batches
+from sluice_lab.waiting import SECONDS, until
 from tests.collection import conftest
 from tests.collection.follower import LIMIT, STRETCH
-from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.stack
 

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.collection import position
+from sluice_lab.waiting import until
 from tests.collection.follower import LIMIT, NAME, STRETCH, Block, Follower
 from tests.examples import examples
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

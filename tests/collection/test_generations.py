@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sluice.collection import position
+from sluice_lab.waiting import until
 from tests.collection.follower import NAME, Follower, Line
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pytest
 from sluice.collection import records
 from sluice.collection.records import DeployBusy
 from sluice.runtime.settings import Settings
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 
 def test_two_collectors_move_side_by_side_and_a_deployment_waits(settings: Settings) -> None:

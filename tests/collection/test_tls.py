@@ -20,9 +20,9 @@ from sluice.collection import deploy, lifecycle
 from sluice.collection.metrics import AgentCounters, MetricsUnreachable
 from sluice.runtime.settings import Settings, make_secret
 from sluice_hosts.trust import certificates, enrolment
-from tests.free_ports import free_ports
+from sluice_lab.ports import free_ports
+from sluice_lab.waiting import until
 from tests.hosts.laid_down import lay_down
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

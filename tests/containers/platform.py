@@ -14,8 +14,8 @@ import yaml
 
 from sluice.runtime.settings import ROOT
 from sluice.stack.memory import proportional_bytes
+from sluice_lab.waiting import until
 from tests.containers.podman import PROJECT, compose, container, inside, podman, run
-from tests.waiting import until
 
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())["services"]
 CHECKED = tuple(name for name, service in SERVICES.items() if "healthcheck" in service)

@@ -13,7 +13,7 @@ from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import entry, supervisord
 from sluice.stack.airflow.rest_api import Airflow
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 pytestmark = [pytest.mark.stack, pytest.mark.e2e]
 

@@ -9,8 +9,8 @@ import pytest
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack.airflow.rest_api import Airflow
+from sluice_lab.waiting import until
 from tests.e2e.running import Platform
-from tests.waiting import until
 
 JOBS = ("speed_layer", "archiver", "flume-web1", "flume-web2", "flume-collector1", "flume-collector2")
 DEPLOYED_SECONDS = 180.0

@@ -30,9 +30,9 @@ from sluice.runtime.settings import Settings
 from sluice.stack import supervisord
 from sluice.storage.postgres import engine
 from sluice.storage.tables.commits import CommitLog
+from sluice_lab.waiting import until
 from tests.repeated import repeated
 from tests.results.by_series import BySeries, stored_results
-from tests.waiting import until
 
 TOPIC = "logs"
 #: The days on which the faults happen and which the nights afterwards compute.

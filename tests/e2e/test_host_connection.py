@@ -18,9 +18,9 @@ from sluice.storage.tables import alerts
 from sluice_hosts import hosts
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.trust import enrolment
+from sluice_lab.waiting import until
 from tests.e2e.running import TIMEOUT_SECONDS, Platform
 from tests.hosts.one_host import connected, connection, private_key, public
-from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]
 

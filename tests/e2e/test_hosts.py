@@ -34,10 +34,10 @@ from sluice_hosts.emulated import fleet
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.trust import enrolment
 from sluice_hosts.units import moves
+from sluice_lab.waiting import until
 from tests.e2e.running import DAYS, PIECE, TIMEOUT_SECONDS, Platform, access_lines, traffic
 from tests.hosts.agents import steps
 from tests.hosts.agents.steps import Kill, Side, struck
-from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]
 

@@ -17,9 +17,9 @@ from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
 from sluice.storage.tables.days import Days
+from sluice_lab.waiting import until
 from tests.e2e.running import DAYS, TIMEOUT_SECONDS, TOPIC, Platform, access_line, access_lines, expected
 from tests.sql.conftest import TABLES_SECONDS
-from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]
 

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from sluice.stack import supervisord
+from sluice_lab.waiting import until
 from tests.e2e.running import TIMEOUT_SECONDS, Platform
 from tests.plugins.live import logged_in
-from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]
 

@@ -21,9 +21,9 @@ from sluice.stack.environment import spark_home
 from sluice.stack.users import Users
 from sluice.storage.hive import Hive
 from sluice.traffic import generate, replay
+from sluice_lab.waiting import until
 from tests.e2e.running import TIMEOUT_SECONDS, Platform
 from tests.sql.conftest import TABLES_SECONDS, tables
-from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]
 

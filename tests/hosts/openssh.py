@@ -19,8 +19,8 @@ import psutil
 from sluice_hosts.emulated import power
 from sluice_hosts.emulated.host import STOP_SECONDS, EmulatedHost
 from sluice_hosts.emulated.server import HOST_KEY
-from tests.free_ports import free_ports
-from tests.waiting import until
+from sluice_lab.ports import free_ports
+from sluice_lab.waiting import until
 
 #: sshd must be started by its whole path; it is not in every user's PATH.
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")

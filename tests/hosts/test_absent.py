@@ -14,9 +14,9 @@ from kafka import KafkaConsumer
 
 from sluice.cli.errors import USAGE
 from sluice.runtime.settings import Settings
-from tests.free_ports import port_base
+from sluice_lab.ports import port_base
+from sluice_lab.waiting import SECONDS
 from tests.hosts import without
-from tests.waiting import SECONDS
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sluice.placement.base import Cluster, Host, Unit
+from sluice.placement.base import Cluster, HostSlots, Unit
 from sluice.placement.measures import colocations, load_spread
 from sluice.placement.plan import plan
 from sluice.placement.usage import slots_used
@@ -47,13 +47,13 @@ def test_storm_08_makes_the_papers_default_and_todays_schedulers_are_even() -> N
 
 
 def test_r_storm_keeps_a_topology_together() -> None:
-    hosts = (Host("a", 4, 1.0), Host("b", 4, 1.0))
+    hosts = (HostSlots("a", 4, 1.0), HostSlots("b", 4, 1.0))
     units = tuple(Unit(f"u{n}", load=1.0, application="t") for n in range(3))
     assert set(SCHEDULERS["r-storm"](Cluster(hosts, units)).values()) == {"a"}
 
 
 def test_the_optimum_of_a_cluster_that_can_be_checked_by_hand() -> None:
-    hosts = (Host("a", 4, 1.0), Host("b", 4, 1.0))
+    hosts = (HostSlots("a", 4, 1.0), HostSlots("b", 4, 1.0))
     units = tuple(Unit(f"u{load}", load=float(load)) for load in (5, 4, 3, 3, 3))
     cluster = Cluster(hosts, units, {unit.name: "a" for unit in units})
     alike = Cluster(hosts, tuple(Unit(f"u{n}", load=load) for n, load in enumerate((5, 4, 3, 3, 3.0))))

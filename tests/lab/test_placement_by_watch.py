@@ -26,10 +26,10 @@ from sluice_lab.placement.live import scenarios, watching
 from sluice_lab.placement.live.placing import Placing, Timed, prepare, with_timed
 from sluice_lab.placement.live.scenarios import SCENARIOS, application
 from sluice_lab.processes import LaboratoryFailed
+from sluice_lab.waiting import until
 from tests.hosts.agents.test_moving import Hosts, running, two  # noqa: F401 - a fixture
 from tests.hosts.units.double import DictionaryUnits, Instance, made
 from tests.tasks.database import sqlite
-from tests.waiting import until
 
 BUSY, QUIET = 0.3, 0.1
 

@@ -44,9 +44,9 @@ from sluice_lab.placement.live.scenarios import LINE_BYTES, SCENARIOS, front_end
 from sluice_lab.placement.live.watching import MoveObserver, Taken
 from sluice_lab.placement.live.writing import LineWriter
 from sluice_lab.runs import RunKey
+from sluice_lab.waiting import until
 from tests.messages import Message
 from tests.processes import command_line
-from tests.waiting import until
 
 KEY = b"key"
 DAY = "2016-01-01"

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from sluice.placement.base import Cluster, Host, Unit
+from sluice.placement.base import Cluster, HostSlots, Unit
 
 
 def slots(*used: int, of: int = 8) -> Cluster:
     """Hosts h1, h2, ... of 8 slots, with so many units of one slot on each."""
-    hosts = tuple(Host(f"h{n}", of) for n in range(1, len(used) + 1))
+    hosts = tuple(HostSlots(f"h{n}", of) for n in range(1, len(used) + 1))
     placed = {
         f"u{number:02}": host
         for number, host in enumerate(
@@ -31,7 +31,7 @@ def clusters(draw: st.DrawFn, fixed: bool = False, choosy: bool = False) -> Clus
     """
     measured = draw(st.booleans())
     hosts = tuple(
-        Host(
+        HostSlots(
             f"h{n}",
             draw(st.integers(1, 5)),
             draw(st.none() | st.sampled_from((0.5, 1.0, 2.0))) if measured else None,
@@ -65,7 +65,7 @@ def clusters(draw: st.DrawFn, fixed: bool = False, choosy: bool = False) -> Clus
 def full(draw: st.DrawFn) -> Cluster:
     """A small cluster in which each unit has a host."""
     hosts = tuple(
-        Host(f"h{n}", draw(st.integers(2, 4)), draw(st.sampled_from((1.0, 1.0, 2.0))))
+        HostSlots(f"h{n}", draw(st.integers(2, 4)), draw(st.sampled_from((1.0, 1.0, 2.0))))
         for n in range(draw(st.integers(1, 3)))
     )
     units = tuple(

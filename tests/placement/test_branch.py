@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sluice.placement import branch
-from sluice.placement.base import Cluster, Host, Unit
+from sluice.placement.base import Cluster, HostSlots, Unit
 from sluice.placement.board import NOWHERE, Numbers, PlacementBoard, PlacementInput
 from sluice.placement.measures import moves, shares
 from sluice.placement.plan import DEFAULT, plan
@@ -64,7 +64,7 @@ def test_no_other_way_to_what_is_enough_has_fewer_moves(cluster: Cluster, data: 
 
 def test_a_plan_finds_what_moves_and_swaps_of_the_busiest_host_do_not() -> None:
     """The heavy unit belongs on the fast host, which another of its group must leave before."""
-    hosts = (Host("h1", 4, 1.0), Host("h2", 4, 2.0), Host("h3", 4, 1.0))
+    hosts = (HostSlots("h1", 4, 1.0), HostSlots("h2", 4, 2.0), HostSlots("h3", 4, 1.0))
     units = (Unit("heavy", load=4.0, group="g"), Unit("light", load=1.0, group="g"))
     cluster = Cluster(hosts, units, {"heavy": "h1", "light": "h2"})
     found = plan(cluster)
@@ -77,7 +77,7 @@ def test_a_plan_finds_what_moves_and_swaps_of_the_busiest_host_do_not() -> None:
 
 def test_a_placement_to_which_units_cannot_get_is_not_taken() -> None:
     """Two of a group cannot change places."""
-    hosts = (Host("h1", 2, 3.0), Host("h2", 2, 1.0))
+    hosts = (HostSlots("h1", 2, 3.0), HostSlots("h2", 2, 1.0))
     units = (Unit("a", load=1.0, group="g"), Unit("b", load=3.0, group="g"))
     cluster = Cluster(hosts, units, {"a": "h1", "b": "h2"})
     start = board(cluster)
@@ -86,13 +86,15 @@ def test_a_placement_to_which_units_cannot_get_is_not_taken() -> None:
 
 
 def test_units_that_do_not_run_stay_without_a_host() -> None:
-    cluster = Cluster((Host("h1", 4), Host("h2", 4)), tuple(Unit(f"u{n}") for n in range(4)), {})
+    cluster = Cluster((HostSlots("h1", 4), HostSlots("h2", 4)), tuple(Unit(f"u{n}") for n in range(4)), {})
     start = PlacementBoard(PlacementInput.of(cluster), np.array([0, 0, NOWHERE, NOWHERE], np.int64))
     assert better(start, start.floor).host.tolist() == [0, 1, NOWHERE, NOWHERE]
 
 
 def test_a_search_ends_with_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(branch, "_BRANCHES", 0)
-    cluster = Cluster((Host("h1", 4), Host("h2", 4)), (Unit("a"), Unit("b")), {"a": "h1", "b": "h1"})
+    cluster = Cluster(
+        (HostSlots("h1", 4), HostSlots("h2", 4)), (Unit("a"), Unit("b")), {"a": "h1", "b": "h1"}
+    )
     start = board(cluster)
     assert better(start, start.floor) is start

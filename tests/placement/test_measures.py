@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given
 
-from sluice.placement.base import Cluster, Host, Unit
+from sluice.placement.base import Cluster, HostSlots, Unit
 from sluice.placement.measures import least_spread, load_spread
 from tests.examples import examples
 from tests.placement.clusters import everywhere, full
@@ -32,10 +32,10 @@ def test_no_placement_is_more_even_than_the_bound(cluster: Cluster) -> None:
     ],
 )
 def test_the_bound_is_reached(speeds: tuple[float, ...], loads: tuple[float, ...]) -> None:
-    hosts = tuple(Host(f"h{n}", 4, speed) for n, speed in enumerate(speeds))
+    hosts = tuple(HostSlots(f"h{n}", 4, speed) for n, speed in enumerate(speeds))
     cluster = Cluster(hosts, tuple(Unit(f"u{n}", load=load) for n, load in enumerate(loads)))
     assert least_spread(cluster) == pytest.approx(least(cluster), abs=1e-5)
 
 
 def test_without_units_nothing_is_uneven() -> None:
-    assert least_spread(Cluster((Host("h1", 1),), ())) == 0.0
+    assert least_spread(Cluster((HostSlots("h1", 1),), ())) == 0.0

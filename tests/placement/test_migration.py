@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 
-from sluice.placement.base import Cluster, Host, Unit
+from sluice.placement.base import Cluster, HostSlots, Unit
 from sluice.placement.measures import moves
 from sluice.placement.migration import MENDED, PAPER, migrate, queue, queues
 from sluice.placement.usage import low_usage_first, mean_usage, slots_used
@@ -22,7 +22,7 @@ def used(cluster: Cluster, placed: dict[str, str]) -> list[int]:
 def test_low_usage_first_gives_the_papers_hosts_4_3_and_3_slots() -> None:
     workers = {"t1": 2, "t2": 2, "t3": 2, "t4": 4}
     units = tuple(Unit(f"{t}-{n}", application=t) for t, count in workers.items() for n in range(count))
-    cluster = Cluster(tuple(Host(f"h{n}", 8) for n in range(1, 4)), units)
+    cluster = Cluster(tuple(HostSlots(f"h{n}", 8) for n in range(1, 4)), units)
     placed = low_usage_first(cluster)
     assert used(cluster, placed) == [4, 3, 3]
     assert {placed["t1-0"], placed["t1-1"]} == {"h1", "h2"}

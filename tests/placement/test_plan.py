@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.placement.base import Cluster, ClusterRefused, Host, Plan, Unit
+from sluice.placement.base import Cluster, ClusterRefused, HostSlots, Plan, Unit
 from sluice.placement.measures import colocations, load_spread, shares
 from sluice.placement.plan import Policy, plan
 from sluice.placement.usage import slots_used
@@ -103,21 +103,21 @@ def test_a_unit_gets_no_host_that_may_not_have_it_and_leaves_one_or_has_no_place
 
 
 def test_a_host_that_may_have_none_of_the_units_stays_idle_and_the_others_even() -> None:
-    hosts, some = (Host("h1", 8), Host("h2", 8), Host("h3", 8)), frozenset({"h1", "h2"})
+    hosts, some = (HostSlots("h1", 8), HostSlots("h2", 8), HostSlots("h3", 8)), frozenset({"h1", "h2"})
     units = tuple(Unit(f"u{n}", load=1.0, hosts=some) for n in range(4))
     found = plan(Cluster(hosts, units, {unit.name: "h1" for unit in units}))
     assert [move.target for move in found.moves] == ["h2", "h2"]
 
 
 def test_a_busy_host_gives_what_is_not_fixed() -> None:
-    hosts = (Host("h1", 8), Host("h2", 8))
+    hosts = (HostSlots("h1", 8), HostSlots("h2", 8))
     units = (Unit("a", load=5, fixed=True), Unit("b", load=4), Unit("c", load=1))
     found = plan(Cluster(hosts, units, {"a": "h1", "b": "h1", "c": "h2"}))
     assert [move.unit for move in found.moves] == ["b"]
 
 
 def test_a_host_that_fixed_units_keep_busy_does_not_hide_one_that_is_about_as_busy() -> None:
-    hosts = (Host("h1", 8, 4.0), Host("h2", 8, 4.0), Host("h3", 1, 1.0))
+    hosts = (HostSlots("h1", 8, 4.0), HostSlots("h2", 8, 4.0), HostSlots("h3", 1, 1.0))
     units = (*(Unit(f"u{n}", load=1.0) for n in range(4)), Unit("v", load=1.0, fixed=True))
     cluster = Cluster(hosts, units, {**{f"u{n}": "h1" for n in range(4)}, "v": "h3"})
     assert sorted(plan(cluster).result(cluster).values()) == ["h1", "h1", "h2", "h2", "h3"]
@@ -125,7 +125,7 @@ def test_a_host_that_fixed_units_keep_busy_does_not_hide_one_that_is_about_as_bu
 
 def test_a_fixed_unit_that_runs_nowhere_is_refused() -> None:
     with pytest.raises(ClusterRefused, match="fixed"):
-        plan(Cluster((Host("h1", 8),), (Unit("a", fixed=True),)))
+        plan(Cluster((HostSlots("h1", 8),), (Unit("a", fixed=True),)))
 
 
 @given(cluster=clusters(), budget=st.integers(0, 3))
@@ -147,7 +147,7 @@ def test_hosts_that_join_get_their_share_in_the_fewest_moves() -> None:
 def test_an_even_cluster_stays_as_it_is() -> None:
     assert plan(slots(2, 2, 2)) == Plan()
     nearly = Cluster(
-        (Host("a", 4, 1.0), Host("b", 4, 1.0)),
+        (HostSlots("a", 4, 1.0), HostSlots("b", 4, 1.0)),
         (Unit("u1", load=1.1), Unit("u2", load=0.9), Unit("u3", load=0.01)),
         {"u1": "a", "u2": "b", "u3": "a"},
     )
@@ -157,7 +157,8 @@ def test_an_even_cluster_stays_as_it_is() -> None:
 
 def test_loads_and_speeds_decide_where_they_are_known() -> None:
     cluster = Cluster(
-        (Host("fast", 8, 2.0), Host("slow", 8, 1.0)), tuple(Unit(f"u{n}", load=1.0) for n in range(6))
+        (HostSlots("fast", 8, 2.0), HostSlots("slow", 8, 1.0)),
+        tuple(Unit(f"u{n}", load=1.0) for n in range(6)),
     )
     placed = plan(cluster).result(cluster)
     assert [*placed.values()].count("fast") == 4
@@ -165,7 +166,7 @@ def test_loads_and_speeds_decide_where_they_are_known() -> None:
 
 
 def test_a_heavy_unit_does_not_hide_that_the_others_are_uneven() -> None:
-    hosts = tuple(Host(f"h{n}", 8, 1.0) for n in range(3))
+    hosts = tuple(HostSlots(f"h{n}", 8, 1.0) for n in range(3))
     units = (Unit("giant", load=100.0), *(Unit(f"u{n}", load=1.0) for n in range(8)))
     cluster = Cluster(hosts, units, {"giant": "h0", **{f"u{n}": "h1" for n in range(8)}})
     placed = plan(cluster).result(cluster)
@@ -174,7 +175,7 @@ def test_a_heavy_unit_does_not_hide_that_the_others_are_uneven() -> None:
 
 def test_the_units_of_a_host_that_is_gone_start_elsewhere_and_nothing_else_moves() -> None:
     cluster = Cluster(
-        (Host("a", 4), Host("b", 4)),
+        (HostSlots("a", 4), HostSlots("b", 4)),
         (Unit("c1", group="c"), Unit("c2", group="c"), Unit("d1"), Unit("d2")),
         {"c1": "a", "c2": "dead", "d1": "a", "d2": "b"},
     )
@@ -187,11 +188,11 @@ def test_the_units_of_a_host_that_is_gone_start_elsewhere_and_nothing_else_moves
 
 def test_two_of_a_group_on_one_host_are_parted_and_without_another_host_one_waits() -> None:
     pair = (Unit("c1", group="c"), Unit("c2", group="c"))
-    both = Cluster((Host("a", 4), Host("b", 4)), pair, {"c1": "a", "c2": "a"})
+    both = Cluster((HostSlots("a", 4), HostSlots("b", 4)), pair, {"c1": "a", "c2": "a"})
     found = plan(both)
     assert [(move.unit, move.why) for move in found.moves] == [("c2", "a has another of group c")]
     assert colocations(both, found.result(both)) == 0
-    alone = Cluster((Host("a", 4),), pair, {})
+    alone = Cluster((HostSlots("a", 4),), pair, {})
     (unplaced,) = plan(alone).unplaced
     assert unplaced.unit == "c2"
     assert "another of group c" in unplaced.why
@@ -199,14 +200,14 @@ def test_two_of_a_group_on_one_host_are_parted_and_without_another_host_one_wait
 
 def test_an_application_is_spread_where_loads_do_not_decide() -> None:
     units = tuple(Unit(f"{name}{n}", application=name) for name in ("x", "y") for n in range(3))
-    cluster = Cluster(tuple(Host(f"h{n}", 8) for n in range(3)), units)
+    cluster = Cluster(tuple(HostSlots(f"h{n}", 8) for n in range(3)), units)
     placed = plan(cluster).result(cluster)
     for name in ("x", "y"):
         assert len({placed[f"{name}{n}"] for n in range(3)}) == 3
 
 
 def test_a_cluster_that_contradicts_itself_is_refused_with_every_problem() -> None:
-    wrong = Cluster((Host("a", 0), Host("a", 1, -1.0)), (Unit("u", 0, float("nan")),))
+    wrong = Cluster((HostSlots("a", 0), HostSlots("a", 1, -1.0)), (Unit("u", 0, float("nan")),))
     with pytest.raises(ClusterRefused) as refused:
         plan(wrong)
     text = str(refused.value)

@@ -29,8 +29,8 @@ from cryptography.x509.oid import NameOID
 from filelock import FileLock
 
 from sluice.runtime.jvm import LIB, java
-from tests.free_ports import free_ports
-from tests.waiting import until
+from sluice_lab.ports import free_ports
+from sluice_lab.waiting import until
 
 #: slapd is not in every user's PATH; SLAPD names one that was unpacked elsewhere.
 SLAPD = os.environ.get("SLAPD") or shutil.which("slapd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")

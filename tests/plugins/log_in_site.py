@@ -20,8 +20,8 @@ from sluice.runtime.settings import Airflow, Settings
 from sluice.runtime.throttle import Queue, Rate, Throttle
 from sluice.stack import secrets
 from sluice.stack.networking import network, outward
+from sluice_lab.waiting import until
 from tests.plugins.served import served
-from tests.waiting import until
 
 ME = "/ui/auth/me"
 

@@ -11,10 +11,10 @@ import pytest
 
 from sluice.lines.answer import LinesAnswer
 from sluice.lines.query import LinesQuery
+from sluice_lab.waiting import SECONDS
 from tests.engine.samples import BYTES, active, line, spec
 from tests.lines.made import MadeSources, answer
 from tests.lines.test_answer import BEGIN, EVERYTHING, one
-from tests.waiting import SECONDS
 
 TASK = spec(measure=BYTES, metrics=["count", "missing", "sum"])
 LINES = [line(at=BEGIN + timedelta(seconds=n), path=f"/{n}") for n in range(25)]

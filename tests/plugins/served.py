@@ -10,7 +10,7 @@ from typing import Any
 
 import uvicorn
 
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 
 class Server(uvicorn.Server):

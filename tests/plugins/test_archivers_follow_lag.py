@@ -26,12 +26,12 @@ from sluice.storage.tables.rebalances import KEPT, last
 from sluice.transmission.lag import archive_group
 from sluice.transmission.topics import Topics
 from sluice_lab.bench.databases import database
+from sluice_lab.waiting import until
 from tests.archive.archive_trial import Trial, trial_of
 from tests.loops import run
 from tests.plugins.archivers import LINES, Load, Look, archived_numbers, told
 from tests.plugins.triggers import deferred_to, watched
 from tests.repeated import repeated
-from tests.waiting import until
 
 pytestmark = [pytest.mark.stack, pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -245,9 +245,9 @@ def test_nobody_logs_in_as_the_platform(http: TestClient, settings: Settings) ->
 
 
 def test_the_platform_has_the_rights_that_it_needs(settings: Settings) -> None:
-    from sluice_airflow.auth import AuthManager, Platform
+    from sluice_airflow.auth import AuthManager, PlatformUser
 
-    manager, platform = AuthManager(), Platform("")
+    manager, platform = AuthManager(), PlatformUser("")
     for method in ("GET", "POST", "PUT"):
         assert manager.is_authorized_dag(method=method, user=platform)
         assert manager.is_authorized_connection(method=method, user=platform)

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from sluice.runtime.settings import Settings
+from sluice_lab.waiting import SECONDS
 from tests.loops import run
-from tests.waiting import SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -22,12 +22,12 @@ from jwt import InvalidTokenError
 from sluice.runtime.settings import ROOT
 from sluice.storage.tables.news import NewsSnapshot
 from sluice.tasks.store import TaskStore
+from sluice_lab.waiting import SECONDS, until
 from tests.engine.samples import spec
 from tests.loops import run
 from tests.plugins.application import API, Login
 from tests.plugins.served import served
 from tests.plugins.test_told import look
-from tests.waiting import SECONDS, until
 
 
 class Watched:

@@ -11,9 +11,9 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from sluice_lab.waiting import until
 from tests.monitoring.test_lag import report
 from tests.plugins.application import API, Login
-from tests.waiting import until
 
 
 class Watched:

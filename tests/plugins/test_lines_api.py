@@ -9,10 +9,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from sluice.lines.answer import TookTooLong
+from sluice_lab.waiting import SECONDS, until
 from tests.lines.test_answer import START
 from tests.plugins.application import API, Login
 from tests.plugins.searched import LINES, PERIOD, Search
-from tests.waiting import SECONDS, until
 
 
 @pytest.fixture

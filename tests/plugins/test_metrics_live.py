@@ -15,7 +15,7 @@ from sluice.stack import catalogue
 from sluice.stack.users import Users
 from sluice.storage.postgres import engine
 from sluice.storage.tables import samples
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 pytestmark = pytest.mark.stack
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sluice_lab.waiting import until
 from tests.loops import run
-from tests.waiting import until
 
 
 class Beats:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from sluice.monitoring.flow.picture import FlowRun, Sparkline
-from sluice.monitoring.flow.platform import Platform
+from sluice.monitoring.flow.platform import Pictures
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.runtime.settings import get_settings
 from tests.monitoring.flow.made import healthy, hurting, nothing, seen
@@ -30,7 +30,7 @@ def shows(client: TestClient, login: Login) -> Shows:
     login.as_("viewer")
 
     def show(found: FlowAnswers) -> None:
-        one = Platform(lambda: found)
+        one = Pictures(lambda: found)
         client.app.dependency_overrides[platform.platform] = lambda: one  # type: ignore[attr-defined]
 
     return show

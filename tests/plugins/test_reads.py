@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from sluice_lab.waiting import SECONDS, until
 from tests.plugins.served import served
-from tests.waiting import SECONDS, until
 
 PIECE = b"x" * 100_000
 

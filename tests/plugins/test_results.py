@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 from sluice.results.reader import read
 from sluice.results.shape import TooManyRows
 from sluice.storage.hbase import HBaseUnavailable
+from sluice_lab.waiting import SECONDS
 from tests.plugins.application import API, Login
 from tests.plugins.served import served
 from tests.results.questions import DAY_NUMBER, FIRST, SKETCHED, a_million, query, stored, task
 from tests.results.stored import DAY, Stored
-from tests.waiting import SECONDS
 
 ADDRESS = f"{API}/tasks/sample/results"
 ARROW = "application/vnd.apache.arrow.stream"

@@ -21,8 +21,8 @@ import pytest
 
 from sluice.runtime.settings import Settings, get_settings
 from sluice.stack import tls
+from sluice_lab.waiting import until
 from tests.plugins.served import served
-from tests.waiting import until
 
 PASSWORD = {"username": "ann", "password": "right"}
 

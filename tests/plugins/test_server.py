@@ -19,8 +19,8 @@ from sluice.stack.airflow.rest_api import Airflow
 from sluice.stack.daemon import Unhealthy
 from sluice.stack.daemons import airflow
 from sluice.stack.environment import environment
-from tests.free_ports import free_ports
-from tests.waiting import SECONDS, until
+from sluice_lab.ports import free_ports
+from sluice_lab.waiting import SECONDS, until
 
 pytestmark = pytest.mark.slow
 

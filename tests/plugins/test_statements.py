@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from fastapi.testclient import TestClient
 
+from sluice_lab.waiting import until
 from tests.plugins.application import API, Login
 from tests.sql.alone import Endpoint
 from tests.sql.limited import FOR_EVER, Running, endpoint, instance, runs
-from tests.waiting import until
 
 __all__ = ["endpoint", "instance"]  # fixtures
 

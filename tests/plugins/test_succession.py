@@ -12,10 +12,10 @@ from sluice.runtime.settings import Settings, get_settings
 from sluice_hosts import placed
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.jobs import moving
+from sluice_lab.waiting import until
 from tests.hosts.jobs.conftest import machine, root, settings  # noqa: F401 - fixtures
 from tests.hosts.jobs.test_succession import DRIVER, UNIT, hold, said, waits  # noqa: F401 - one is a fixture
 from tests.repeated import repeated
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from sluice.runtime import detached
+from sluice_lab.waiting import SECONDS, until
 from tests.loops import run
 from tests.plugins.triggers import context, deferred_to, watched
-from tests.waiting import SECONDS, until
 
 JOB = "import os, time; print('master', os.environ['SLUICE_SPARK__MASTER'], flush=True); time.sleep(600)"
 

@@ -15,8 +15,8 @@ from sluice.state.series import of_partials
 from sluice.storage.hbase import FINALS, FINALS_FAMILY, HBase
 from sluice.storage.tables.commits import DayLines
 from sluice.storage.tables.finals import BlocksSwept, FinalRange
+from sluice_lab.waiting import SECONDS
 from tests.results.hours import DAY, DAY_MS, FIRST, Hours, counting, direct
-from tests.waiting import SECONDS
 
 __all__ = ["counting"]  # a fixture
 

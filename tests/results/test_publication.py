@@ -28,10 +28,10 @@ from sluice.tasks import parse_tasks
 from sluice.tasks.lists import parse_lists
 from sluice.tasks.spec import ActiveTask
 from sluice.traffic import generate
+from sluice_lab.waiting import until
 from tests.engine.samples import BYTES, by_hand, line, spec
 from tests.results.by_series import stored_results
 from tests.results.counting import CLIENT, Counting
-from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

@@ -13,7 +13,7 @@ import pytest
 from sluice.runtime import crew, detached, successor
 from sluice.runtime.crew import Crew
 from sluice.runtime.supervision import Superseded, Supervisor
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 Start = Callable[..., Crew]

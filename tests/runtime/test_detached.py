@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sluice.runtime import detached
-from tests.waiting import SECONDS, until
+from sluice_lab.waiting import SECONDS, until
 
 SLEEP = ["sleep", "60"]
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from sluice.runtime import detached, given_secrets, inherited
 from sluice.runtime.settings import Settings, get_settings
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 #: Names that say that a setting is a secret, or an address that holds one.
 SECRET = re.compile(r"password|secret|token|_key$|webhook|login$|credential")

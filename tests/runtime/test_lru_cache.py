@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.runtime.lru_cache import LruCache
-from tests.waiting import SECONDS
+from sluice_lab.waiting import SECONDS
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 40))), st.integers(0, 100))

@@ -15,7 +15,7 @@ from sluice.runtime import detached, successor
 from sluice.runtime.detached import ProcessRecord
 from sluice.runtime.successor import SUCCESSOR, Overlap
 from sluice.runtime.supervision import Supervisor
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 NEXT = "next.job"
 OLD, NEW, NEWEST = (["sh", "-c", f": {which}; exec sleep 600"] for which in ("old", "new", "newest"))

@@ -11,7 +11,7 @@ import pytest
 
 from sluice.runtime import detached, supervision
 from sluice.runtime.supervision import CrashLoop, Superseded, Supervisor
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 SLEEP = ["sleep", "60"]
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sluice.runtime.throttle import Queue, QueueFull, Rate, Throttle
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 
 @pytest.fixture

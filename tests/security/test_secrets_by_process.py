@@ -16,8 +16,8 @@ from sluice.runtime.settings import ROOT, Settings
 from sluice.stack import supervisord
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.networking import network
+from sluice_lab.waiting import until
 from tests.bring_up import DECOY, FOR_AIRFLOW
-from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

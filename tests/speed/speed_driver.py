@@ -34,8 +34,8 @@ from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 from sluice_lab.bench.databases import administer, drop
 from sluice_lab.bench.headers import to_headers
+from sluice_lab.waiting import SECONDS
 from tests.identities import record_key
-from tests.waiting import SECONDS
 
 STAMP = re.compile(rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\]")
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from sluice.runtime.settings import Settings
 from sluice.storage.tables.speed_topics import SpeedTopics
 from sluice.tasks.topics import DEFAULT_TOPIC
+from sluice_lab.waiting import until
 from tests.speed.speed_driver import SpeedTest, access_lines
-from tests.waiting import until
 
 FIRST, SECOND, NEVER_RUN = "speed_layer", "speed_layer-2", "speed_layer-3"
 #: How long whatever a test waits for may take (seconds): a driver starts beside others.

@@ -18,10 +18,10 @@ from sluice.runtime.settings import Settings
 from sluice.stack.environment import environment
 from sluice.storage.tables import schema
 from sluice_lab.bench.spark_cluster import cluster
-from tests.free_ports import free_ports
+from sluice_lab.ports import free_ports
+from sluice_lab.waiting import until
 from tests.quality.two_layers import TwoLayers
 from tests.speed.speed_driver import STAMP, SpeedTest, access_lines
-from tests.waiting import until
 
 pytestmark = [pytest.mark.stack, pytest.mark.long]
 

@@ -16,9 +16,9 @@ from sluice.speed import driver, own_topics, streaming
 from sluice.speed.own_topics import Named, OwnTopics
 from sluice.speed.progress import SpeedProgress
 from sluice.storage.tables.commits import FencedOut
+from sluice_lab.waiting import until
 from tests.speed.test_take_up import NoSpark
 from tests.tasks.database import sqlite
-from tests.waiting import until
 
 
 class Batches:

@@ -14,9 +14,9 @@ from sluice.speed.writer import COMMITS_APART
 from sluice.stack import jobs
 from sluice.storage.tables.commits import Commit, CommitLog, FencedOut
 from sluice.storage.tables.speed_topics import TopicOwner
+from sluice_lab.waiting import until
 from tests.speed.speed_driver import SpeedTest
 from tests.speed.speed_drivers import FIRST, PATIENCE, SECOND, DriversTest
-from tests.waiting import until
 
 pytestmark = [pytest.mark.stack, pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -22,11 +22,11 @@ from sluice_hosts import placed
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.jobs import leftovers, moving, places
 from sluice_hosts.links import ssh
+from sluice_lab.waiting import until
 from tests.hosts.jobs.test_moving import watched
 from tests.hosts.one_host import with_jobs
 from tests.processes import command_line
 from tests.speed.speed_drivers import FIRST, PATIENCE, DriversTest
-from tests.waiting import until
 
 pytestmark = [pytest.mark.stack, pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -13,8 +13,8 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.tasks import GroupingSpec, TopicSpec
 from sluice.tasks.topics import TopicStore
+from sluice_lab.waiting import SECONDS, until
 from tests.speed.speed_driver import SpeedTest, access_lines
-from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.stack
 

@@ -23,8 +23,8 @@ from sluice.storage.hbase import RESULTS, STATE
 from sluice.storage.tables import schema
 from sluice.storage.tables.commits import Commit, CommitLog
 from sluice.storage.tables.epochs import column_seq, is_delta
+from sluice_lab.waiting import SECONDS, until
 from tests.speed.speed_driver import SpeedTest, access_lines
-from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.stack
 

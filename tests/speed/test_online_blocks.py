@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sluice.runtime.settings import Settings
 from sluice.storage.tables import schema
 from sluice_lab.bench.headers import to_headers
+from sluice_lab.waiting import until
 from tests.speed.speed_driver import SpeedTest, access_lines
-from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

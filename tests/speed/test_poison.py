@@ -25,9 +25,9 @@ from sluice.quality.audit import audit
 from sluice.runtime.settings import ROOT, Settings
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.tables import schema
+from sluice_lab.waiting import SECONDS, until
 from tests.speed.speed_driver import SpeedTest, access_lines
 from tests.transmission.batches import ALONE, NAMES, POISON, batch, lines, record, snappy
-from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.stack
 

@@ -25,9 +25,9 @@ from sluice.storage.hbase import ONLINE
 from sluice.storage.tables.commits import Changed
 from sluice.storage.tables.epochs import CommittedColumns, PeriodKey, Snapshot
 from sluice.tasks.spec import ActiveTask
+from sluice_lab.waiting import SECONDS
 from tests.engine.samples import active, spec
 from tests.state.test_epochs import Book, Cells, Killed, partials
-from tests.waiting import SECONDS
 
 CLIENT = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
 

@@ -13,8 +13,8 @@ from sluice.speed import streaming
 from sluice.speed.batch_size import LARGEST_RECORD
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.streaming import TopicStream
+from sluice_lab.waiting import until
 from tests.speed.test_take_up import NoSpark
-from tests.waiting import until
 
 RECORDS = 100
 

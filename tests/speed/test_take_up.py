@@ -23,9 +23,9 @@ from sluice.speed.streaming import TopicStream
 from sluice.speed.writer import COMMITS_APART, CountedBatch, Writer, nothing
 from sluice.storage.tables.commits import Commit
 from sluice.tasks.topic_spec import TopicSpec
+from sluice_lab.waiting import until
 from tests.engine.samples import active, spec
 from tests.identities import KEY
-from tests.waiting import until
 
 LONG_AGO = datetime(
     2100, 1, 1, tzinfo=UTC

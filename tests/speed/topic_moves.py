@@ -13,8 +13,8 @@ import numpy as np
 
 from sluice_lab.bench import stack
 from sluice_lab.bench.outcome import Bar, Outcome, Table
+from sluice_lab.waiting import until
 from tests.speed.speed_drivers import FIRST, PATIENCE, SECOND, DriversTest
-from tests.waiting import until
 
 NAME = "topic_moves"
 MOVES, QUICK_MOVES = 40, 4

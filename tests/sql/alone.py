@@ -17,8 +17,8 @@ from sluice.stack import secrets, tls, users
 from sluice.stack.daemons import hive
 from sluice.stack.environment import environment
 from sluice.storage.hive import SqlRows, connect
-from tests.free_ports import free_ports
-from tests.waiting import SECONDS, until
+from sluice_lab.ports import free_ports
+from sluice_lab.waiting import SECONDS, until
 
 #: Without daemons: tables are in memory, and files on this disk.
 ALONE = {"spark.sql.catalogImplementation": "in-memory", "spark.hadoop.fs.defaultFS": "file:///"}

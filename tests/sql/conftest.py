@@ -8,8 +8,8 @@ import pytest
 
 from sluice.runtime.settings import Settings
 from sluice.storage.hive import Hive
+from sluice_lab.waiting import until
 from tests.sql.site import NAMES, Site
-from tests.waiting import until
 
 #: How often tests look whether the watch, which looks every 20 s, has changed the tables: to list them costs
 #: the endpoint and the metastore 0.1 s.

@@ -17,9 +17,9 @@ from thrift.transport.TTransport import TTransportException
 
 from sluice.stack.users import Users
 from sluice.storage.hive import connect
+from sluice_lab.waiting import until
 from tests.sql import alone
 from tests.sql.alone import Endpoint
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -23,9 +23,9 @@ from sluice.stack.memory import ProcessFamily
 from sluice.storage.hbase import FINAL_BLOCK, FINALS, FINALS_FAMILY, HBase
 from sluice.storage.hive import Hive, SqlFailed
 from sluice.storage.tables.finals import FinalRange
+from sluice_lab.waiting import until
 from tests.sql.conftest import TABLES_SECONDS, tables
 from tests.sql.site import DAYS, NAMES, Site
-from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

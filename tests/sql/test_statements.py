@@ -13,9 +13,9 @@ from sluice.cli.main import app as commands
 from sluice.cli.query_options import BadOption
 from sluice.storage.tables import statements
 from sluice.storage.tables.statements import StatementMissing
+from sluice_lab.waiting import until
 from tests.sql.alone import Endpoint
 from tests.sql.limited import FOR_EVER, SECONDS, Running, endpoint, instance, reason, runs
-from tests.waiting import until
 
 __all__ = ["endpoint", "instance"]  # fixtures
 

@@ -23,9 +23,9 @@ from sluice.stack import tls
 from sluice.stack.environment import spark_home
 from sluice.storage.hive import connect
 from sluice.transmission.listener import STORE_PASSWORD
+from sluice_lab.waiting import until
 from tests.sql import alone
 from tests.sql.alone import Endpoint
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

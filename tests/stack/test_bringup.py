@@ -14,7 +14,7 @@ from sluice.runtime.settings import Settings
 from sluice.stack import bringup, catalogue, entry, health, initialise, jars, supervisord
 from sluice.stack.networking import ports
 from sluice.storage.hive import Hive, SqlFailed
-from tests.free_ports import port_base
+from sluice_lab.ports import port_base
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 pytestmark = pytest.mark.slow
 

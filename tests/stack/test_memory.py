@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 
 from sluice.stack.memory import PeakMemory, ProcessFamily, proportional_bytes
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 INSTANCE: Any = SimpleNamespace(instance="test-memory", home="/nowhere/var/test-memory")
 CHILD = "import time; data = b'x' * 60_000_000; time.sleep(600)"

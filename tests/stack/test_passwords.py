@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sluice.runtime.jvm import java
-from sluice.runtime.passwords import Hashed
+from sluice.runtime.passwords import PasswordHash
 from sluice.runtime.settings import Settings
 from sluice.stack import secrets, users
 from sluice.stack.admitted import Admitted
@@ -58,7 +58,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Admitted:
     """Users whose hashes take no time, so that no budget fills again while a test runs."""
     settings = Settings(instance="test", home=tmp_path)
     secrets.make(settings)
-    monkeypatch.setattr(users.Hashed, "of", partial(Hashed.of, rounds=1))
+    monkeypatch.setattr(users.PasswordHash, "of", partial(PasswordHash.of, rounds=1))
     return Admitted(settings)
 
 

@@ -14,7 +14,7 @@ from sluice.runtime.settings import Settings
 from sluice.stack import entry, status, supervisord
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.memory import ProcessFamily
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 pytestmark = pytest.mark.stack
 

@@ -13,7 +13,7 @@ from sluice.runtime.settings import Settings
 from sluice.stack import entry, supervisord, watch
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.watch import DaemonWatch
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 PATIENCE = 3
 

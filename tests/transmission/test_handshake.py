@@ -15,7 +15,7 @@ from sluice.transmission import clients
 from sluice.transmission import topics as module
 from sluice.transmission.topics import Topics
 from sluice_hosts.trust import certificates
-from tests.waiting import SECONDS
+from sluice_lab.waiting import SECONDS
 
 pytestmark = pytest.mark.slow
 

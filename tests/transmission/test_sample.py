@@ -14,7 +14,7 @@ from sluice.transmission.mac import identity_key
 from sluice.transmission.sample import sample
 from sluice.transmission.topics import TopicMissing, Topics
 from sluice_lab.bench.headers import to_headers
-from tests.waiting import SECONDS
+from sluice_lab.waiting import SECONDS
 
 pytestmark = pytest.mark.stack
 

@@ -10,7 +10,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from sluice.runtime.settings import Settings
 from sluice.transmission.lag import Lag, group_lag, waiting_since
 from sluice.transmission.topics import Span, TopicMissing, Topics
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 pytestmark = pytest.mark.stack
 

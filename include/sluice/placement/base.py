@@ -13,7 +13,7 @@ class ClusterRefused(ValueError):
 
 
 @dataclass(frozen=True)
-class Host:
+class HostSlots:
     """A machine with slots. speed: load that it can work off; None if nobody measured it."""
 
     name: str
@@ -52,7 +52,7 @@ class Cluster:
     a host that may not have it.
     """
 
-    hosts: tuple[Host, ...]
+    hosts: tuple[HostSlots, ...]
     units: tuple[Unit, ...]
     placed: Placed = field(default_factory=dict)
 

@@ -15,7 +15,7 @@ _SALT_BYTES = 16
 
 
 @dataclass(frozen=True)
-class Hashed:
+class PasswordHash:
     """A password's hash with its salt and its rounds; salt and hash are hexadecimal."""
 
     salt: str
@@ -23,7 +23,7 @@ class Hashed:
     hash: str
 
     @classmethod
-    def of(cls, password: str, rounds: int = ROUNDS) -> Hashed:
+    def of(cls, password: str, rounds: int = ROUNDS) -> PasswordHash:
         salt = secrets.token_bytes(_SALT_BYTES)
         return cls(salt.hex(), rounds, _hash(password, salt, rounds).hex())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sluice.placement.base import Cluster, Host, Move, Unit
+from sluice.placement.base import Cluster, HostSlots, Move, Unit
 from sluice.placement.plan import plan
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
@@ -80,7 +80,7 @@ def evened(placed: Mapping[str, str], drivers: Sequence[str], loads: Mapping[str
     """
     if not (drivers and placed):
         return []
-    hosts = tuple(Host(driver, slots=len(placed), speed=1.0) for driver in drivers)
+    hosts = tuple(HostSlots(driver, slots=len(placed), speed=1.0) for driver in drivers)
     units = tuple(Unit(topic, load=loads.get(topic, 0.0)) for topic in placed)
     found = plan(Cluster(hosts, units, placed))
     return [each._replace(source=placed[each.unit]) for step in found.steps for each in step]

@@ -9,7 +9,7 @@ import secrets
 from dataclasses import replace
 
 from sluice.runtime.login_settings import Role
-from sluice.runtime.passwords import Hashed
+from sluice.runtime.passwords import PasswordHash
 from sluice.stack.airflow import platform_user
 from sluice.stack.users import NAME, PASSWORD_BYTES, User, UserError, Users, new_generation
 
@@ -63,7 +63,7 @@ class Admitted(Users):
         UserError.
         """
         password = secrets.token_urlsafe(PASSWORD_BYTES)
-        hashed = Hashed.of(password)
+        hashed = PasswordHash.of(password)
 
         def change(users: dict[str, User]) -> None:
             user = users.get(name)

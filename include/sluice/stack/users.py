@@ -22,7 +22,7 @@ from filelock import FileLock
 
 from sluice.runtime.files import write_whole
 from sluice.runtime.login_settings import Role
-from sluice.runtime.passwords import ROUNDS, SECRET_ROUNDS, Hashed
+from sluice.runtime.passwords import ROUNDS, SECRET_ROUNDS, PasswordHash
 from sluice.runtime.settings import Settings, read_secret
 from sluice.stack.airflow import platform_user
 
@@ -44,7 +44,7 @@ class User:
 
     name: str
     role: str
-    password: Hashed | None  # of somebody with an origin: for the SQL endpoint alone
+    password: PasswordHash | None  # of somebody with an origin: for the SQL endpoint alone
     generation: str = ""  # of a file of before there were any; `ensure_own` gives one
     origin: str = ""  # oidc, ldap; empty for a user of the instance's own
     subject: str = ""  # the same person has the same one there, whatever the name
@@ -67,7 +67,7 @@ class Users:
             name: User(
                 name,
                 each["role"],
-                Hashed(each["salt"], each["rounds"], each["hash"]) if "hash" in each else None,
+                PasswordHash(each["salt"], each["rounds"], each["hash"]) if "hash" in each else None,
                 each.get("generation", ""),
                 each.get("origin", ""),
                 each.get("subject", ""),
@@ -106,7 +106,7 @@ class Users:
                 raise UserError(f"there is a user {name!r} already: choose another name")
             if name == platform_user.NAME:
                 raise UserError(f"{name!r} is the platform's own name in Airflow: choose another one")
-            users[name] = User(name, role, Hashed.of(password), new_generation())
+            users[name] = User(name, role, PasswordHash.of(password), new_generation())
 
         self._change(change)
         return password
@@ -123,7 +123,7 @@ class Users:
     def set_password(self, name: str) -> str:
         """Give a person a new password; returns it. Raises UserError."""
         password = secrets.token_urlsafe(PASSWORD_BYTES)
-        hashed = Hashed.of(password)
+        hashed = PasswordHash.of(password)
 
         def changed(user: User) -> User:
             _require_own(user, "password")
@@ -151,7 +151,7 @@ class Users:
             for name, (role, password, rounds) in own.items():
                 known = users[name].password if name in users else None
                 if password and not (known and known.is_of(password)):
-                    users[name] = User(name, role, Hashed.of(password, rounds), new_generation())
+                    users[name] = User(name, role, PasswordHash.of(password, rounds), new_generation())
             for name, user in users.items():
                 if not user.generation:
                     users[name] = replace(user, generation=new_generation())
@@ -214,4 +214,4 @@ def new_generation() -> str:
 
 
 #: Compared with when there is no such person, so that the time does not tell who exists.
-_NOBODY = Hashed("00" * 16, ROUNDS, "00" * 32)
+_NOBODY = PasswordHash("00" * 16, ROUNDS, "00" * 32)

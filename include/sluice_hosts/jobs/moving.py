@@ -27,7 +27,7 @@ class JobNotMoved(AgentError):
     """A job did not arrive on its host; its target stays recorded."""
 
 
-class MovedMeanwhile(JobNotMoved):
+class JobMovedMeanwhile(JobNotMoved):
     """Somebody else wrote down another host for the job, while this one waited for it to arrive."""
 
 
@@ -68,7 +68,9 @@ def _wait(settings: Settings, unit: str, to_host: str) -> None:
     member, deadline = places.member(unit), time.monotonic() + MOVE_SECONDS
     while not arrived(settings, member, to_host):
         if (now := placed.read(settings).get(unit)) != to_host:
-            raise MovedMeanwhile(f"{unit} belongs on {now or LOCAL} now: somebody moved it there meanwhile")
+            raise JobMovedMeanwhile(
+                f"{unit} belongs on {now or LOCAL} now: somebody moved it there meanwhile"
+            )
         if time.monotonic() > deadline:
             raise JobNotMoved(
                 f"{unit} did not start on {to_host} within {MOVE_SECONDS:g} s and does when it can: see "

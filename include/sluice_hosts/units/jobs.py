@@ -59,7 +59,7 @@ class Jobs:
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         try:
             moving.move(settings, unit, host, log)
-        except moving.MovedMeanwhile as error:
+        except moving.JobMovedMeanwhile as error:
             raise MovedMeanwhile(str(error)) from error
 
     def _members(self, settings: Settings) -> list[str]:

@@ -116,7 +116,7 @@ class View:
             units.append(unit)
             placed[unit.name] = host
         open_hosts = (each for each in self.hosts if each.state == HostState.OPEN)
-        there = tuple(base.Host(each.name, each.slots, each.speed) for each in open_hosts)
+        there = tuple(base.HostSlots(each.name, each.slots, each.speed) for each in open_hosts)
         return base.Cluster(there, tuple(units), placed)
 
     def takes(self, unit: Running, host: str) -> bool:

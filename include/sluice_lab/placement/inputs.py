@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sluice.placement.base import Cluster, Host, Unit
+from sluice.placement.base import Cluster, HostSlots, Unit
 from sluice.placement.usage import low_usage_first
 
 #: Workers of paper 004's four topologies. Its table of them is lost, but Storm 0.8's scheduler makes the
@@ -23,7 +23,7 @@ class Input:
     """A cluster whose units do not run yet, and the hosts that join when they do."""
 
     first: Cluster
-    joining: tuple[Host, ...]
+    joining: tuple[HostSlots, ...]
 
     def joined(self, placed: dict[str, str]) -> Cluster:
         """The cluster with all hosts, when its units run like this."""
@@ -32,7 +32,7 @@ class Input:
 
 def paper() -> Input:
     """Paper 004's: 5 hosts of 8 slots, 2 of which join later, and 4 topologies of 10 workers."""
-    hosts = tuple(Host(f"h{n}", SLOTS) for n in range(1, HOSTS + 1))
+    hosts = tuple(HostSlots(f"h{n}", SLOTS) for n in range(1, HOSTS + 1))
     units = tuple(
         Unit(f"t{topology}-{worker}", application=f"t{topology}")
         for topology, workers in enumerate(TOPOLOGIES, start=1)
@@ -76,14 +76,14 @@ def _input(drawn: random.Random) -> Input:
     return Input(Cluster(tuple(hosts), units), joining)
 
 
-def _host(drawn: random.Random, name: str) -> Host:
-    return Host(name, drawn.randint(4, 8), drawn.choice((1.0, 1.0, 1.5, 2.0)))
+def _host(drawn: random.Random, name: str) -> HostSlots:
+    return HostSlots(name, drawn.randint(4, 8), drawn.choice((1.0, 1.0, 1.5, 2.0)))
 
 
 def large(hosts: int = 200, units: int = 2_000, seed: int = 0) -> Input:
     """A large cluster, with pairs, applications and loads of a heavy tail; a tenth of the hosts joins."""
     drawn = random.Random(seed)  # noqa: S311 - no secret
-    first = tuple(Host(f"h{n:03}", 16, drawn.choice((1.0, 1.0, 1.5, 2.0))) for n in range(hosts))
+    first = tuple(HostSlots(f"h{n:03}", 16, drawn.choice((1.0, 1.0, 1.5, 2.0))) for n in range(hosts))
     some = tuple(
         Unit(
             f"u{n:04}",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from sluice.placement.base import Cluster, Host, Unit
+from sluice.placement.base import Cluster, HostSlots, Unit
 from sluice.placement.usage import low_usage_first, slots_used
 
 Scheduler = Callable[[Cluster], dict[str, str]]
@@ -30,10 +30,10 @@ class _Slots:
         self.placed[unit.name] = host
         self.free[host] -= unit.slots
 
-    def fitting(self, unit: Unit) -> list[Host]:
+    def fitting(self, unit: Unit) -> list[HostSlots]:
         return [host for host in self.hosts if self.free[host.name] >= unit.slots]
 
-    def usage(self, host: Host) -> float:
+    def usage(self, host: HostSlots) -> float:
         return 1 - self.free[host.name] / host.slots
 
     def deal(self, units: Iterable[Unit], order: Sequence[str]) -> None:
@@ -121,7 +121,7 @@ def r_storm(cluster: Cluster) -> dict[str, str]:
         if unit.name in slots.placed:
             cpu[slots.placed[unit.name]] -= asked[unit.name]
 
-    def left(host: Host) -> float:
+    def left(host: HostSlots) -> float:
         return slots.free[host.name] / most + cpu[host.name] / fastest
 
     for units in applications(cluster):
@@ -131,7 +131,7 @@ def r_storm(cluster: Cluster) -> dict[str, str]:
             if not fitting:
                 continue
 
-            def distance(host: Host, unit: Unit = unit, reference: str = reference) -> float:
+            def distance(host: HostSlots, unit: Unit = unit, reference: str = reference) -> float:
                 memory = (slots.free[host.name] - unit.slots) / most
                 processor = (cpu[host.name] - asked[unit.name]) / fastest
                 return math.sqrt(memory**2 + processor**2 + (host.name != reference))

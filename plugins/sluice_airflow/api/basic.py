@@ -17,7 +17,7 @@ from typing import Any
 from airflow.api_fastapi.auth.managers.simple.datamodels.login import LoginBody
 from fastapi import HTTPException
 
-from sluice.runtime.passwords import Hashed
+from sluice.runtime.passwords import PasswordHash
 from sluice.runtime.settings import get_settings
 from sluice.stack.users import Users
 from sluice_airflow.auth import log_in, token_of
@@ -37,7 +37,8 @@ class BasicLogin:
     def __init__(self, app: Any) -> None:
         self._app = app
         self._key = secrets.token_bytes(32)
-        self._right: dict[str, tuple[Hashed, bytes]] = {}  # by user, so it is as short as the list of users
+        # By user, so it is as short as the list of users.
+        self._right: dict[str, tuple[PasswordHash, bytes]] = {}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         given = _password(scope) if scope["type"] == "http" else None

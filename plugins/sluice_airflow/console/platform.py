@@ -10,7 +10,7 @@ from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse
 
-from sluice.monitoring.flow.platform import Platform
+from sluice.monitoring.flow.platform import Pictures
 from sluice.monitoring.flow.seen import FlowLook
 from sluice.runtime.settings import get_settings
 from sluice_airflow.api.security import Reader, may
@@ -25,15 +25,15 @@ router = APIRouter(route_class=PageRoute)
 
 
 @functools.cache
-def platform() -> Platform:
+def platform() -> Pictures:
     """What this server knows of the platform."""
     # These clients log each attempt to reach a daemon that is away; the page says so already.
     for chatty in ("kafka", "thrift"):
         logging.getLogger(chatty).setLevel(logging.CRITICAL)
-    return Platform(FlowLook(get_settings(), newest_runs))
+    return Pictures(FlowLook(get_settings(), newest_runs))
 
 
-Shared = Annotated[Platform, Depends(platform)]
+Shared = Annotated[Pictures, Depends(platform)]
 
 
 @router.get("/platform")
@@ -63,7 +63,7 @@ def runbook(request: Request, user: Reader) -> Response:
     return page(request, "runbook.html", user, here="platform", title="Runbook", sections=found)
 
 
-def _now(shared: Platform) -> dict[str, Any]:
+def _now(shared: Pictures) -> dict[str, Any]:
     picture = shared.picture()
     troubles = picture.troubles[:MOST]
     return {
@@ -76,7 +76,7 @@ def _now(shared: Platform) -> dict[str, Any]:
     }
 
 
-def _tables(shared: Platform, user: BaseUser, viewers_see_keys: bool) -> dict[str, Any]:
+def _tables(shared: Pictures, user: BaseUser, viewers_see_keys: bool) -> dict[str, Any]:
     """What the tables need. Hot keys may be clients' addresses: a viewer may see only their shares."""
     sees = viewers_see_keys or may("PUT", user)
     return {"picture": shared.picture(), "sees_keys": sees, **_drawing()}

@@ -18,7 +18,7 @@ from sluice.collection.errors import AgentError
 from sluice_hosts import placed
 from sluice_hosts.agents import moving, relocation, remnants
 from sluice_hosts.agents.ssh_machine import SshMachine
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 Side = Literal["old", "new"]
 Victim = Literal["mover", "old", "new"]

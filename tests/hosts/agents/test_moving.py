@@ -35,12 +35,12 @@ from sluice_hosts.emulated import fleet
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.links import ssh
 from sluice_hosts.trust import broker
+from sluice_lab.ports import free_ports
+from sluice_lab.waiting import until
 from tests.collection import conftest
-from tests.free_ports import free_ports
 from tests.hosts.agents.steps import STEPS, Crash, Side, Step, chosen, crash, struck
 from tests.hosts.conftest import quick_hosts
 from tests.processes import command_line
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -30,8 +30,8 @@ from sluice_hosts.agents.ssh_machine import SshMachine
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.links import copying, ssh, ssh_files
 from sluice_hosts.trust import enrolment
+from sluice_lab.waiting import until
 from tests.hosts.conftest import JAVA
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

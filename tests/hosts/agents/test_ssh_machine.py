@@ -19,8 +19,8 @@ from sluice_hosts import hosts
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.links import ssh
 from sluice_hosts.trust import enrolment
+from sluice_lab.waiting import until
 from tests.processes import command_line
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

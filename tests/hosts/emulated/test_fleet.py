@@ -18,7 +18,7 @@ from sluice_hosts.emulated import fleet, power
 from sluice_hosts.emulated.host import EmulatedHost, HostDied
 from sluice_hosts.links import ssh
 from sluice_hosts.trust import enrolment
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 pytestmark = pytest.mark.slow
 

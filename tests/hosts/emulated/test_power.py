@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sluice_hosts.emulated import power
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 #: A process that begins others without a pause, as a keeper begins its agent.
 BEGINS = "while :; do sleep 30 & done"

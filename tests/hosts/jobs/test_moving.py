@@ -21,9 +21,9 @@ from sluice_hosts import placed
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.jobs import far, leftovers, moving, places, succession
 from sluice_hosts.links.release import ReleaseError
+from sluice_lab.waiting import until
 from tests.processes import command_line
 from tests.repeated import repeated
-from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -99,7 +99,7 @@ def test_a_move_ends_when_another_one_has_overtaken_it(
         return False
 
     monkeypatch.setattr(moving, "arrived", overtaken)
-    with pytest.raises(moving.MovedMeanwhile, match="belongs on local now"):
+    with pytest.raises(moving.JobMovedMeanwhile, match="belongs on local now"):
         moving.move(settings, "archiver:1", "h1", print)
 
 

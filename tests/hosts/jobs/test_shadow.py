@@ -28,8 +28,8 @@ from sluice_hosts.links import release
 from sluice_hosts.links.release import ReleaseError
 from sluice_hosts.trust import broker, enrolment
 from sluice_hosts.trust.enrolment import EnrolError
+from sluice_lab.waiting import until
 from tests.processes import command_line
-from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

@@ -20,9 +20,9 @@ from sluice.stack.progress import SpeedLayerProgress, progress_file, read
 from sluice_hosts import placed
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.jobs import job_state, leftovers, moving, places, succession
+from sluice_lab.waiting import until
 from tests.hosts.jobs.test_moving import watched
 from tests.processes import command_line
-from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

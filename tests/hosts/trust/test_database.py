@@ -30,9 +30,9 @@ from sluice.storage.listener import DatabaseListener
 from sluice.storage.postgres import engine_at
 from sluice_hosts.trust import database
 from sluice_hosts.trust.enrolment import folder
-from tests.free_ports import port_base
+from sluice_lab.ports import port_base
+from sluice_lab.waiting import until
 from tests.loops import run
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -35,8 +35,8 @@ from sluice_hosts import hosts
 from sluice_hosts.agents import granting
 from sluice_hosts.trust import broker, certificates, rights
 from sluice_hosts.trust.broker import BrokerError
-from tests.free_ports import port_base
-from tests.waiting import until
+from sluice_lab.ports import port_base
+from sluice_lab.waiting import until
 
 pytestmark = pytest.mark.slow
 

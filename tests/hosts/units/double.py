@@ -22,8 +22,8 @@ from sluice_hosts.hosts import FILE
 from sluice_hosts.trust import broker, enrolment
 from sluice_hosts.units.groups import failover_groups
 from sluice_hosts.units.kinds import Log, MovedMeanwhile, ObservedUnit, Observer, Running
+from sluice_lab.waiting import SECONDS
 from tests.tasks.database import sqlite
-from tests.waiting import SECONDS
 
 HOST = "- {{name: {0}, address: 127.0.0.1, slots: {1}, roles: [edge, collector], ssh: {{user: me}}}}\n"
 

@@ -18,9 +18,9 @@ from sluice_hosts.units import measure, moves
 from sluice_hosts.units.agents import Collectors, Edges
 from sluice_hosts.units.catalogue import KINDS
 from sluice_hosts.units.view import View, view
+from sluice_lab.waiting import until
 from tests.hosts.agents.test_moving import Hosts, running, two  # noqa: F401 - two is a fixture
 from tests.tasks.database import sqlite
-from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

@@ -15,10 +15,10 @@ from sluice_hosts.links import ssh
 from sluice_hosts.trust import enrolment
 from sluice_hosts.units import answering, measure
 from sluice_hosts.units.view import view
+from sluice_lab.waiting import SECONDS
 from tests.hosts.conftest import JAVA
 from tests.hosts.one_host import emulated
 from tests.hosts.units.double import DictionaryUnits, Instance
-from tests.waiting import SECONDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

@@ -18,12 +18,12 @@ from sluice_hosts.units.explain import explain
 from sluice_hosts.units.jobs import Jobs
 from sluice_hosts.units.kinds import MovedMeanwhile
 from sluice_hosts.units.view import View, view
+from sluice_lab.waiting import until
 from tests.hosts.jobs.conftest import machine, root  # noqa: F401 - fixtures
 from tests.hosts.jobs.conftest import settings as plain  # noqa: F401
 from tests.hosts.jobs.test_moving import supervised, watched  # noqa: F401 - one is a fixture
 from tests.processes import command_line
 from tests.tasks.database import sqlite
-from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -55,7 +55,7 @@ def test_a_job_that_somebody_else_moved_meanwhile_has_not_failed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def moved(*_: object) -> None:
-        raise moving.MovedMeanwhile("archiver:1 belongs on h2 now")
+        raise moving.JobMovedMeanwhile("archiver:1 belongs on h2 now")
 
     monkeypatch.setattr(moving, "move", moved)
     with pytest.raises(MovedMeanwhile, match="belongs on h2 now"):

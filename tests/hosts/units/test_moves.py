@@ -22,9 +22,9 @@ from sluice_hosts.units import carrying, failures, mover, moves, proposals, view
 from sluice_hosts.units.carrying import MoveFailed
 from sluice_hosts.units.kinds import Log, MovedMeanwhile
 from sluice_hosts.units.mover import PlacementBusy
+from sluice_lab.waiting import until
 from tests.examples import examples
 from tests.hosts.units.double import Broken, DictionaryUnits, Instance, Killed, made
-from tests.waiting import until
 
 HOSTS = ("h1", "h2", "h3")
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sluice_hosts.units import processes, speed
 from sluice_hosts.units.processes import ReadingError
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 #: A machine of two cores, up for 1,000 s, with process 7 (a command with spaces and brackets), without 8.
 SAID = (

@@ -16,10 +16,10 @@ from sluice_hosts.trust import broker
 from sluice_hosts.units import measure
 from sluice_hosts.units.agents import Collectors, Edges
 from sluice_hosts.units.watch import UnitWatch
+from sluice_lab.waiting import until
 from tests.collection.conftest import settings  # noqa: F401 - a fixture
 from tests.hosts.agents.test_moving import Hosts, two  # noqa: F401 - a fixture
 from tests.tasks.database import sqlite
-from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

@@ -10,8 +10,8 @@ from sluice.storage.tables import alerts
 from sluice_hosts.units import carrying, measure, mover, watch
 from sluice_hosts.units.kinds import Log
 from sluice_hosts.units.watch import UnitWatch
+from sluice_lab.waiting import until
 from tests.hosts.units.double import DictionaryUnits, Instance
-from tests.waiting import until
 
 
 @pytest.fixture

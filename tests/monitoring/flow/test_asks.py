@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from sluice.monitoring.flow.asks import Asks, Question
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 
 @pytest.fixture

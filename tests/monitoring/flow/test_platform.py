@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from sluice.monitoring.flow import platform as module
-from sluice.monitoring.flow.platform import Platform
+from sluice.monitoring.flow.platform import Pictures
 from sluice.monitoring.flow.seen import FlowAnswers
 from tests.monitoring.flow.made import seen
 
@@ -19,7 +19,7 @@ def test_those_who_ask_at_the_same_time_get_the_same_picture() -> None:
         looks.append(1)
         return seen()
 
-    shared = Platform(look)
+    shared = Pictures(look)
     assert shared.picture() is shared.picture()
     assert looks == [1]
 
@@ -35,7 +35,7 @@ def test_while_somebody_looks_the_others_get_the_picture_before(monkeypatch: pyt
             gate.wait()
         return seen()
 
-    shared = Platform(look)
+    shared = Pictures(look)
     before, hang = shared.picture(), True
     slow = threading.Thread(target=shared.picture)
     slow.start()

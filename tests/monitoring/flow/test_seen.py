@@ -15,8 +15,8 @@ from sluice.monitoring.flow import seen as module
 from sluice.monitoring.flow.seen import AgentNow, FlowLook, agents, asked
 from sluice.runtime.settings import Settings
 from sluice.stack.catalogue import DAEMONS
+from sluice_lab.waiting import until
 from tests.monitoring.instance import settings_of
-from tests.waiting import until
 
 COUNTERS = {
     "SOURCE.lines": {"StartTime": "1"},

@@ -15,7 +15,7 @@ from sluice.stack.airflow.connections import CONNECTIONS, from_settings
 from sluice.stack.airflow.rest_api import Airflow
 from sluice.stack.airflow.session import AirflowSession
 from sluice.stack.airflow.stored_connections import give
-from tests.waiting import SECONDS
+from sluice_lab.waiting import SECONDS
 
 pytestmark = pytest.mark.stack
 

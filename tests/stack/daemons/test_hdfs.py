@@ -19,8 +19,8 @@ from sluice.runtime import jvm
 from sluice.runtime.settings import HADOOP, LOOPBACK, SETTINGS_FILE, Settings
 from sluice.stack import entry
 from sluice.storage.hdfs import HdfsStore
-from tests.free_ports import port_base
-from tests.waiting import SECONDS, until
+from sluice_lab.ports import port_base
+from sluice_lab.waiting import SECONDS, until
 
 pytestmark = [pytest.mark.stack, pytest.mark.long]
 

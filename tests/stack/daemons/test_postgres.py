@@ -21,8 +21,8 @@ from sluice.runtime import jvm
 from sluice.runtime.settings import SETTINGS_FILE, Settings
 from sluice.stack.entry import check
 from sluice_lab.bench.database import server
-from tests.free_ports import port_base
-from tests.waiting import SECONDS, until
+from sluice_lab.ports import port_base
+from sluice_lab.waiting import SECONDS, until
 
 pytestmark = pytest.mark.stack
 

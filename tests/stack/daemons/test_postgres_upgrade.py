@@ -16,8 +16,8 @@ from sluice.runtime.settings import Settings
 from sluice.stack import secrets
 from sluice.stack.daemons import postgres
 from sluice.stack.networking import private
-from tests.free_ports import port_base
-from tests.waiting import until
+from sluice_lab.ports import port_base
+from sluice_lab.waiting import until
 
 pytestmark = pytest.mark.slow
 

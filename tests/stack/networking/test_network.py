@@ -20,8 +20,8 @@ from sluice.runtime import detached, namespace
 from sluice.runtime.settings import Settings
 from sluice.stack.networking import network, ports
 from sluice.stack.networking.doors import MOST
+from sluice_lab.waiting import until
 from tests.processes import command_line
-from tests.waiting import until
 
 BIG = os.urandom(1 << 20) * 8
 BACK_SECONDS = 20.0

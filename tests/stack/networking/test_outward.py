@@ -18,7 +18,7 @@ import pytest
 from sluice.runtime import namespace
 from sluice.runtime.settings import Settings
 from sluice.stack.networking import network, outward
-from tests.waiting import until
+from sluice_lab.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from sluice.monitoring.flow.troubles import troubles
 FRESH = 1.0
 
 
-class Platform:
+class Pictures:
     """The pictures of one server. look: finds out what they are made of; one call at a time."""
 
     def __init__(self, look: Callable[[], FlowAnswers]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sluice.collection.agent import LOCAL
-from sluice.placement.base import Cluster, Host, Unit
+from sluice.placement.base import Cluster, HostSlots, Unit
 from sluice.placement.measures import load_spread
 from sluice.placement.usage import low_usage_first
 from sluice.runtime.settings import Placement
@@ -118,7 +118,7 @@ def cluster(
     running: the host of each unit that has one. loads: what each unit uses, if it was measured. Hosts are
     equally fast, because they are one machine.
     """
-    there = tuple(Host(name, SLOTS, 1.0 if loads else None) for name in names)
+    there = tuple(HostSlots(name, SLOTS, 1.0 if loads else None) for name in names)
     placed = tuple(
         Unit(
             name,
