@@ -1,11 +1,10 @@
 """Run the tests: ``python -m tests``, which is what ``make test`` runs, or those marked `long`: ``... long``.
 
-The platform comes up while the code is linted and the browser is set up. Then the tests that use it run,
-several files at a time. The tests that kill parts of it follow, one after the other. Both mostly wait, so the
-tests that need no daemon run beside them at a lower priority; their output is shown at the end. A platform
-that this brought up is stopped as soon as no test needs it. If a few tests failed, they run once more by
-themselves, and the last lines name those that passed then. Each part says how long it took. Exits with 1 if
-anything failed.
+The code is linted and the browser set up; then the tests that need no daemon run, several files at a time.
+The platform comes up for the tests that use it, two files at a time, and for those that kill parts of it, one
+after the other. No part runs beside another: on two cores that took a fourth longer, and what a test may
+wait for passed. If a few tests failed, they run once more by themselves, and the last lines name those that
+passed then. Each part says how long it took. Exits with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,7 +34,6 @@ BY_FILES = ("--dist", "loadfile", "--no-loadscope-reorder")
 LINT = ("make", "--no-print-directory", "lint")
 BROWSER = (sys.executable, "-m", "sluice_lab.browser.tools")
 LONG = "long"
-LOWER = 10  # niceness
 SLOWEST = ("-v", "--durations=15")
 TESTS_FAILED = 1  # pytest's exit code; all others but 0 say that it could not run them
 #: If more tests failed, it is not chance, and none runs again.
@@ -96,17 +93,18 @@ def main(arguments: Sequence[str]) -> int:
     ours = not supervisord.running(settings)
     try:
         with took("To begin"), subprocess.Popen(LINT) as lint, subprocess.Popen(BROWSER) as browser:
-            up = bring_up()
-        if up or lint.returncode or browser.returncode:
+            pass  # both end first
+        if lint.returncode or browser.returncode:
             return 1
         for part in chosen:
             shutil.rmtree(part.memory, ignore_errors=True)
-        with beside(chosen.alone) as alone:
-            codes = {part: pytest(part, *part.options) for part in (chosen.on_the_stack, chosen.killing)}
-            if ours:
-                take_down()
-            with took("To wait for the tests without daemons"):
-                codes[chosen.alone] = alone.wait()
+        codes = {chosen.alone: pytest(chosen.alone, *chosen.alone.options)}
+        with took("To bring the platform up"):
+            up = bring_up()
+        if up:
+            return 1
+        for part in (chosen.on_the_stack, chosen.killing):
+            codes[part] = pytest(part, *part.options)
         return judge(codes, bring_up)
     finally:
         if ours:
@@ -127,38 +125,11 @@ def take_down() -> None:
 
 
 @contextmanager
-def beside(part: Part) -> Iterator[subprocess.Popen[str]]:
-    """Run tests that give way to others; their output is shown at the end."""
-    with tempfile.TemporaryFile("w+") as found:
-        command = part.command(*part.options)
-        running = subprocess.Popen(
-            command, stdout=found, stderr=subprocess.STDOUT, start_new_session=True, text=True
-        )
-        give_way(running.pid)
-        try:
-            yield running
-        finally:
-            if running.poll() is None:
-                os.killpg(running.pid, signal.SIGTERM)
-                running.wait()
-            found.seek(0)
-            say("Tests without daemons:\n" + found.read())
-
-
-@contextmanager
 def took(what: str) -> Iterator[None]:
     """Say how long it took."""
     begun = time.monotonic()
     yield
     say(f"{what} took {time.monotonic() - begun:.0f} s.")
-
-
-def give_way(pid: int) -> None:
-    """Lower the priority of a process that leads its session."""
-    os.setpriority(os.PRIO_PROCESS, pid, LOWER)
-    group = Path(f"/proc/{pid}/autogroup")  # here the kernel shares by session before it looks at priorities
-    if group.exists():
-        group.write_text(str(LOWER))
 
 
 def end_on_sigterm() -> None:
