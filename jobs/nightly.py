@@ -37,7 +37,7 @@ def main() -> None:
     load_team()
     settings = get_settings()
     spark = session(settings, f"sluice nightly {args.day}", config=offline.SPARK_CONFIG)
-    failed = []
+    failed: dict[str, Exception] = {}
     try:
         for topic in args.topic:
             try:
@@ -45,13 +45,14 @@ def main() -> None:
                     settings, topic, args.day, marked=args.marked, missed=args.missed
                 )
                 offline.run(spark, settings, topic, days, args.run_id)
-            except Exception:
+            except Exception as error:
                 logging.exception("the night of topic %s failed", topic)
-                failed.append(topic)
+                failed[topic] = error
     finally:
         spark.stop()
     if failed:
-        sys.exit(f"failed, each with its trace above: {', '.join(failed)}")
+        named = "\n".join(f"{topic} failed: {str(error)[:1_000]}" for topic, error in failed.items())
+        sys.exit(f"{named}\nEach has its trace above.")
 
 
 if __name__ == "__main__":

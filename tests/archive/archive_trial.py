@@ -154,9 +154,9 @@ class Here:
         assert not self.thread.is_alive()
 
 
-def sluice_archive(trial: Trial, command: str) -> subprocess.CompletedProcess[str]:
+def sluice_archive(trial: Trial, command: str, *options: str) -> subprocess.CompletedProcess[str]:
     """`sluice archive COMMAND` on the trial's topic."""
     program = [sys.executable, "-m", "sluice.cli.main", "--instance", trial.settings.instance]
     return subprocess.run(
-        [*program, "archive", command, trial.topic], capture_output=True, text=True, check=False
+        [*program, "archive", command, trial.topic, *options], capture_output=True, text=True, check=False
     )

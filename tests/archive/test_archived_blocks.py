@@ -73,7 +73,7 @@ def test_files_of_before_there_were_blocks_stand_beside_new_ones(
     until(lambda: sum(map(len, trial.archived().values())) == 500, what="all is archived")
     here.stop()
     found = trial.verified()
-    assert not [each.problem for each in found.values() if each.problem]
+    assert not [each.problems for each in found.values() if each.problems]
     assert sum(each.lines for each in found.values()) == 500
     assert sum(each.records for each in found.values()) < 300
     before = indexed(trial)

@@ -11,6 +11,7 @@ from sqlalchemy import delete, select
 
 from sluice.archive import index, service
 from sluice.archive.file import of_loss
+from sluice.archive.verification import verify
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.storage.tables import alerts
@@ -62,7 +63,7 @@ def test_a_gap_between_files_stops_the_partition_until_it_is_declared_lost(
     assert f"archive of topic '{trial.topic}', partition 0: offsets 10 to 14 are missing" in message
     until(lambda: open_alerts(trial) == [message], what="the refusal is an alert")
     until(lambda: len(trial.archived()[1]) == 10, what="the other partition goes on")
-    assert "offsets 10 to 14 are missing" in (trial.verified()[trial.topic_id, 0].problem or "")
+    assert "offsets 10 to 14 are missing" in "".join(trial.verified()[trial.topic_id, 0].problems)
     with pytest.raises(service.NoSuchGap, match="its gaps: 10-14"):
         service.record_gap(trial.settings, trial.topic, 0, 12)
 
@@ -158,6 +159,45 @@ def test_the_index_is_rebuilt_from_the_footers(trial: Trial, archive_here: Calla
     assert sluice_archive(trial, "verify").returncode == 0
     assert rows(trial) == before
     assert lost_ranges(trial) == lost == [(0, 0, 10)]
+
+
+def test_every_fault_is_listed_and_repaired_from_kafka_where_it_has_the_records(
+    trial: Trial, archive_here: Callable[..., Here]
+) -> None:
+    trial.produce(1_200, partition=0)
+    here = archive_here(max_lines=300)
+    until(lambda: index.positions(trial.settings, trial.topic) == {0: 1_200}, what="all is archived")
+    here.stop()
+    before, of_index, claims = trial.archived(), rows(trial), trial.claims()
+    store = HdfsStore.of(trial.settings)
+    sound = store.read(claims.path(0))
+    store.write(claims.path(0), sound[:100] + bytes(500) + sound[600:])  # its footer is as it was
+    store.delete(claims.path(300))
+    store.write(claims.path(900), b"not a Parquet file")
+    (found,) = (each for each in verify(trial.settings, trial.topic) if each.partition == 0)
+    assert found.problems == (
+        f"{claims.path(300)} is gone, with offsets 300 to 599",
+        f"{claims.path(900)}: it does not end as a Parquet file does. The archiver never leaves such a file: "
+        "restore it from a snapshot, or move it out of the archive (what Kafka still has of its offsets is "
+        "then archived again)",
+    )
+    deep = sluice_archive(trial, "verify", "--deep")
+    assert deep.returncode == 1
+    assert all(claims.path(first) in deep.stdout for first in (0, 300, 900))
+    repaired = sluice_archive(trial, "repair")
+    assert (repaired.returncode, repaired.stdout.count("300 lines are archived again")) == (0, 3)
+    assert sluice_archive(trial, "verify", "--deep").returncode == 0
+    assert trial.archived() == before
+    assert [row.days for row in rows(trial)] == [row.days for row in of_index]
+    assert sluice_archive(trial, "repair").stdout == f"the archive of {trial.topic} lacks nothing\n"
+    kept = [each.name for each in store.list(trial.directory(0)) if each.name.startswith(".damaged-")]
+    assert [name[9:29] for name in kept] == ["0" * 20, "0" * 17 + "900"]
+
+    trial.delete_records(0, before=400)
+    store.delete(claims.path(300))
+    refused = sluice_archive(trial, "repair")
+    assert refused.returncode == 1
+    assert "offsets 300 to 599: Kafka has offsets 400 to 1199" in refused.stdout
 
 
 def test_files_are_found_by_day_below_a_cut(trial: Trial, archive_here: Callable[..., Here]) -> None:

@@ -8,13 +8,13 @@ from typer.testing import CliRunner
 from sluice.cli.archive import app
 
 
-@pytest.mark.parametrize("command", ["verify", "rebuild-index"])
+@pytest.mark.parametrize("command", ["verify", "repair", "rebuild-index"])
 def test_a_topic_must_be_named(command: str) -> None:
     found = CliRunner().invoke(app, [command])
     assert found.exit_code == 2
     assert "TOPIC" in found.output
 
 
-def test_both_commands_are_listed() -> None:
+def test_all_commands_are_listed() -> None:
     found = CliRunner().invoke(app, ["--help"])
-    assert {"verify", "rebuild-index"} <= set(found.output.split())
+    assert {"verify", "repair", "rebuild-index"} <= set(found.output.split())

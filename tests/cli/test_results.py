@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from sluice.engine.rowkey import RowKey
+from sluice.quality.audit import audit
 from sluice.results.layers import UnknownVersion, find
 from sluice.results.written_query import BadMoment, moment
 from sluice.runtime.settings import Settings
@@ -20,6 +21,7 @@ from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESUL
 from sluice.storage.postgres import engine
 from sluice.tasks import TaskSpec
 from sluice.tasks.store import Task, TaskStore, UnknownTask
+from sluice_lab.ports import free_ports
 from tests.results.by_series import stored_results
 
 MINUTE = 60_000
@@ -171,6 +173,15 @@ def test_sql_prints_whole_doubles_as_integers_and_fails_in_one_line(stack: Setti
 def test_the_audit_of_a_topic_without_lines_is_all_zero(stack: Settings, task: Task) -> None:
     shown = sluice(stack, "audit", "--topic", task.topic, "--format", "json")
     assert set(json.loads(shown.stdout)["counts"].values()) == {0}
+
+
+@pytest.mark.stack
+def test_the_audit_shows_all_other_hops_while_the_endpoint_is_away(stack: Settings, task: Task) -> None:
+    (closed,) = free_ports(1)
+    away = stack.model_copy(update={"hive": stack.hive.model_copy(update={"port": closed})})
+    found = audit(away, task.topic)
+    assert f":{closed} does not answer" in found.unseen
+    assert (found.ok, found.disagreements, set(found.counts().values())) == (False, (), {0})
 
 
 @pytest.mark.stack

@@ -185,7 +185,7 @@ def test_the_archiver_moves_among_hosts_and_each_line_is_archived_once(
         two["work1"].switch_on()
         assert written[0]
     platform.drain()
-    assert [each.problem for each in verification.verify(settings, TOPIC) if each.problem] == []
+    assert [each.problems for each in verification.verify(settings, TOPIC) if each.problems] == []
     assert [len(running(each, "archiver")) for each in two.values()] == [0, 1]
     platform.assert_online_is_exact(DAY)
 

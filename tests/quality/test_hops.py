@@ -49,6 +49,14 @@ def test_a_platform_at_rest_agrees() -> None:
     }  # fmt: skip
 
 
+def test_what_hive_did_not_say_is_named_and_no_proof() -> None:
+    read = HopCounts("logs", totals(), ENDS, (FILE,), [], hive_raw=12, hive_unique=9, unseen="it is away")
+    found = reckon(read)
+    assert not found.ok
+    assert not found.disagreements
+    assert notes(found) == ["NOT SEEN: hive_raw and hive_unique are what the books say, for it is away"]
+
+
 def test_a_hole_is_in_flight_while_lines_move_and_lost_once_they_rest() -> None:
     holed = replace(FILE, missing_lines=1, missing_bytes=9, lines=11)
     assert hops(totals(), holed, moving=("lines in channels",)).lost == 0

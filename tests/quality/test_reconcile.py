@@ -16,8 +16,9 @@ import pytest
 import sqlalchemy as sa
 from pyspark.sql import SparkSession
 
+from sluice.archive import index
 from sluice.batch import day_job, offline
-from sluice.batch.offline import record_uncounted
+from sluice.batch.offline import DaysFailed, record_uncounted
 from sluice.engine.rowkey import RowKey
 from sluice.quality.day_comparison import compare_day
 from sluice.quality.docs import data_docs
@@ -33,7 +34,9 @@ from sluice.results.query import Query
 from sluice.results.reader import read
 from sluice.runtime.settings import Settings
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
+from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
+from sluice.storage.partitions import LOGS, TASK_RESULTS, DaysAbsent, restore
 from sluice.storage.postgres import engine
 from sluice.storage.tables import open_periods, reconciled, schema, tallies
 from sluice.storage.tables.commits import Version
@@ -477,6 +480,33 @@ def test_under_steady_traffic_no_period_is_left_open_and_no_difference_hides(top
         topic.put(RowKey(week.task_id, 1, (("path", "/never"),), "count", week.period_start), "1")
         for _ in range(6):
             assert compare_day(topic.settings, topic.book, computed).differing == 1
+
+
+@pytest.mark.parametrize("damage", ["gone", "lines", "footer"])
+def test_a_night_names_the_archive_s_file_that_it_cannot_read(topic: Topic, damage: str) -> None:
+    topic.both(lines(*(line(path=f"/{n}") for n in range(500))))
+    (file,) = index.files_for(topic.settings, topic.topic, None, {0: 500})
+    store = HdfsStore.of(topic.settings)
+    sound = store.read(file.path)
+    store.delete(file.path)
+    if damage != "gone":
+        begin, end = (100, 1_500) if damage == "lines" else (len(sound) - 200, len(sound) - 100)
+        store.write(file.path, sound[:begin] + bytes(end - begin) + sound[end:])
+    with pytest.raises(DaysFailed, match=f"the archive's file {file.path} cannot be read"):
+        topic.nightly(DAY)
+
+
+@pytest.mark.parametrize("table", [LOGS, TASK_RESULTS])
+def test_a_computed_day_that_is_absent_is_an_error_and_no_day_of_zeros(topic: Topic, table: str) -> None:
+    topic.apply(task(topic.topic, "hours", "1h"))
+    topic.both(lines(line()))
+    topic.nightly(DAY)
+    with Hive(topic.settings) as hive:
+        hive.drop_partition(table, topic.topic, DAY)
+        with pytest.raises(DaysAbsent, match=f"{table} has no partition of {topic.topic} {DAY}"):
+            topic.reconcile()
+        assert restore(hive) >= 1
+    assert topic.reconcile().outcome == "agrees"
 
 
 def test_an_open_period_is_compared_by_whichever_day_comes_next(topic: Topic) -> None:

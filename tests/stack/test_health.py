@@ -10,6 +10,7 @@ from threading import Thread
 
 import pytest
 
+from sluice.runtime.settings import Settings
 from sluice.stack import health
 from sluice.stack.daemon import Unhealthy
 
@@ -57,3 +58,16 @@ def test_a_bean_that_stays_away_is_named() -> None:
 def test_a_bean_that_is_never_away_is_asked_for_once() -> None:
     with without_metrics_at_first(1) as url, pytest.raises(Unhealthy):
         health.jmx(url, BEAN)
+
+
+@pytest.mark.stack
+def test_an_endpoint_on_another_catalogue_is_unhealthy(
+    stack: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    health.sql(stack)
+    assert stack.hive.database in health.metastore_databases(stack)
+    elsewhere = stack.model_copy(update={"hive": stack.hive.model_copy(update={"database": "elsewhere"})})
+    health.sql(elsewhere)  # neither has it: it is not made yet
+    monkeypatch.setattr(health, "metastore_databases", lambda settings: frozenset({"default", "elsewhere"}))
+    with pytest.raises(Unhealthy, match="does not show the database elsewhere"):
+        health.sql(elsewhere)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -32,9 +32,11 @@ class GapInArchive(BrokenChain):
             topic,
             partition,
             f"offsets {before.next} to {after.first - 1} are missing between {before.path} and {after.path}",
-            "Restore the missing files from a snapshot; if they are gone for good, say so with "
+            f"`sluice archive repair {topic}` takes them from Kafka, if it still has them. Else restore the "
+            "files from a snapshot; if they are gone for good, say so with "
             f"`python jobs/archiver.py --topic {topic} --declare-lost {partition}:{before.next}`",
         )
+        self.offsets = before.next, after.first
 
 
 class OverlapInArchive(BrokenChain):
@@ -68,13 +70,19 @@ def check(topic: str, partition: int, links: Sequence[Link]) -> int:
 
     The oldest file may begin anywhere. Raises BrokenChain, which names the first fault.
     """
+    for fault in faults(topic, partition, links):
+        raise fault
+    return max(links).next if links else 0
+
+
+def faults(topic: str, partition: int, links: Sequence[Link]) -> Iterator[BrokenChain]:
+    """Each place where the files do not form one chain."""
     ordered = sorted(links)
     for link in ordered:
         if link.next <= link.first:
-            raise EmptyLink(topic, partition, link)
+            yield EmptyLink(topic, partition, link)
     for before, after in pairwise(ordered):
         if before.next < after.first:
-            raise GapInArchive(topic, partition, before, after)
+            yield GapInArchive(topic, partition, before, after)
         if before.next > after.first:
-            raise OverlapInArchive(topic, partition, before, after)
-    return ordered[-1].next if ordered else 0
+            yield OverlapInArchive(topic, partition, before, after)

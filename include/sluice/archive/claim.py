@@ -42,6 +42,10 @@ class Claims:
     def footer(self, file: HdfsFile) -> Footer:
         return footers.read(self._store, self._directory, file)
 
+    def contents(self, file: HdfsFile) -> bytes:
+        """All of a file. HDFS holds each part against its checksum; raises HdfsUnavailable, HdfsError."""
+        return self._store.read(f"{self._directory}/{file.name}")
+
     def path(self, first: int) -> str:
         return f"{self._directory}/{layout.file_name(first)}"
 
@@ -81,6 +85,13 @@ class Claims:
             return None
         named = HdfsFile(layout.file_name(first), status.length, status.modified, status.directory)
         return self.footer(named), status.length
+
+    def set_aside(self, first: int) -> str:
+        """Take a damaged file out of the archive, and keep it; returns its new path."""
+        kept = f"{self._directory}/{layout.damaged_name(first, now_ms())}"
+        if not self._store.rename(self.path(first), kept):
+            raise HdfsError(f"{self.path(first)} cannot be renamed to {kept}")
+        return kept
 
     def clean(self) -> int:
         """Delete dead writers' temporary files older than STALE_SECONDS; returns how many."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sluice.archive.footer import Footer
+from sluice.archive.footer import Footer, UnreadableArchiveFile
 from sluice.engine.parse import event_time
 from sluice.runtime.arrays import Ints
 from sluice.runtime.days import DAY_MS
@@ -56,12 +56,15 @@ def of_records(
     batches: Sequence[pa.RecordBatch],
     generation: int,
     topic: TopicSpec | None = None,
+    *,
+    following: int | None = None,
 ) -> ArchiveFile:
     """The file of the lines of whole records, from `first` (the chain's end) to after the last record.
 
-    `topic` says how its lines tell their time; without it they tell it as an access log's do. There is
-    at least one line. Raises ValueError where the lines' places (offset, line_in_record) do not rise from
-    `first` on, or lack a record's beginning: that would be a fault of this program.
+    topic: says how its lines tell their time; without it they tell it as an access log's do. following: where
+    the file ends, if offsets without a record come before that. There is at least one line. Raises ValueError
+    where the lines' places (offset, line_in_record) do not rise from `first` on, or lack a record's
+    beginning: that would be a fault of this program.
     """
     table = pa.Table.from_batches(batches, schema=LINE_SCHEMA)
     if len(batches) * CHUNK_LINES > len(table):
@@ -73,7 +76,7 @@ def of_records(
         raise ValueError(f"{place}: records from offset {offsets[0]} on, out of order behind {first}")
     arrival = table.column("arrival").to_numpy()
     known = _event_times(table.column("line"), topic or TopicSpec(name=place.topic))
-    following = int(ends[-1]) + 1
+    following = following or int(ends[-1]) + 1
     footer = Footer(
         topic=place.topic,
         topic_id=place.topic_id,
@@ -121,6 +124,28 @@ def of_loss(place: ArchivedPartition, first: int, following: int, why: str, gene
         loss=why,
     )
     return ArchiveFile(footer, _encode(COLUMNS.empty_table(), footer))
+
+
+def check_contents(path: str, data: bytes, footer: Footer) -> None:
+    """Raise UnreadableArchiveFile unless the file's bytes have the lines that its footer counts, in order."""
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableArchiveFile(path, f"its lines cannot be read ({error})") from error
+    offsets = table.column("offset").to_numpy()
+    ends, places = offsets, np.zeros(len(offsets), np.int64)
+    if LAST_OFFSET in table.column_names:
+        ends = pc.coalesce(table.column(LAST_OFFSET), table.column("offset")).to_numpy()
+    if LINE_IN_RECORD in table.column_names:
+        places = table.column(LINE_IN_RECORD).fill_null(0).to_numpy()
+    inside = not len(offsets) or (footer.first <= offsets[0] and ends[-1] < footer.next)
+    records = _records(offsets, ends, places) if len(offsets) else 0
+    if not inside or (len(offsets), records) != (footer.lines, footer.records):
+        raise UnreadableArchiveFile(
+            path,
+            f"it has {len(offsets)} lines of {records} records in order, its footer says {footer.lines} of "
+            f"{footer.records} in offsets {footer.first} to {footer.next - 1}",
+        )
 
 
 def _records(offsets: Ints, ends: Ints, places: Ints) -> int:

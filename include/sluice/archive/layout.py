@@ -40,6 +40,11 @@ def temporary_name(writer: str, attempt: int, first: int) -> str:
     return f".tmp-{writer}.{attempt}-{first}.parquet"
 
 
+def damaged_name(first: int, now_ms: int) -> str:
+    """The name of a damaged file that was taken out of the archive."""
+    return f".damaged-{first:020d}-{now_ms}.parquet"
+
+
 def writer_of(name: str) -> str | None:
     """The writer of a temporary file; None for any other."""
     found = TEMPORARY.fullmatch(name)

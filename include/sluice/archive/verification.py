@@ -1,19 +1,19 @@
-"""Whether the archive is whole: readable footers, chains without gaps, a true index."""
+"""Whether the archive is whole: readable files, chains without gaps, a true index."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy
 
 from sluice.archive import chain, index, layout
-from sluice.archive.chain import BrokenChain, Link
+from sluice.archive.chain import GapInArchive, Link
 from sluice.archive.claim import Claims
-from sluice.archive.file import ArchivedPartition
+from sluice.archive.file import ArchivedPartition, check_contents
 from sluice.archive.footer import Footer, UnreadableArchiveFile
 from sluice.runtime.settings import Settings
-from sluice.storage.hdfs import HdfsStore
+from sluice.storage.hdfs import HdfsError, HdfsStore, HdfsUnavailable
 from sluice.storage.postgres import engine
 
 
@@ -24,9 +24,18 @@ class NotArchived(LookupError):
         super().__init__(f"the archive has no file of topic {topic!r}: `sluice topics list` has the names")
 
 
+@dataclass(frozen=True, order=True)
+class Lacking:
+    """Offsets [first, next) that no sound file has. damaged: whether a file stands in their place."""
+
+    first: int
+    next: int
+    damaged: bool
+
+
 @dataclass(frozen=True)
 class Verified:
-    """A partition of one incarnation: its offsets [first, next), and what is wrong with it."""
+    """A partition of one incarnation: its offsets [first, next), and each thing that is wrong with it."""
 
     topic_id: str
     partition: int
@@ -35,16 +44,20 @@ class Verified:
     lines: int  # in these records
     first: int
     next: int
-    problem: str | None
+    problems: tuple[str, ...]
+    lacking: tuple[Lacking, ...]
 
 
-def verify(settings: Settings, topic: str) -> Iterator[Verified]:
-    """Read every footer of the topic, partition by partition. Raises NotArchived."""
+def verify(settings: Settings, topic: str, *, deep: bool = False) -> Iterator[Verified]:
+    """Read every footer of the topic, or with `deep` every file as a whole, partition by partition.
+
+    Raises NotArchived.
+    """
     found = list(places(settings, topic))
     if not found:
         raise NotArchived(topic)
     for place, claims in found:
-        yield _verified(engine(settings), place, claims)
+        yield checked(engine(settings), place, claims, deep=deep)
 
 
 def rebuild(settings: Settings, topic: str) -> Iterator[tuple[ArchivedPartition, int]]:
@@ -76,40 +89,52 @@ def places(settings: Settings, topic: str) -> Iterator[tuple[ArchivedPartition, 
             yield place, Claims(store, directory)
 
 
-def _verified(database: sqlalchemy.Engine, place: ArchivedPartition, claims: Claims) -> Verified:
-    footers: list[tuple[Footer, int]] = []
-    problem = None
-    try:
-        footers += ((claims.footer(file), file.length) for file in claims.files())
-        links = [Link(footer.first, footer.next, claims.path(footer.first)) for footer, _ in footers]
-        chain.check(place.topic, place.partition, links)
-        problem = _index_problem(database, place, footers)
-    except (BrokenChain, UnreadableArchiveFile) as error:
-        problem = str(error)
+def checked(database: sqlalchemy.Engine, place: ArchivedPartition, claims: Claims, *, deep: bool) -> Verified:
+    """What is there of a partition, and what is wrong with it. Raises HdfsUnavailable."""
+    indexed = index.known(database, place)
+    standing = {layout.first_of(file.name) or 0: file for file in claims.files()}
+    footers: dict[int, Footer] = {}
+    problems: dict[int, str] = {}
+    for first, file in standing.items():
+        try:
+            footers[first] = claims.footer(file)
+            if deep:
+                check_contents(claims.path(first), claims.contents(file), footers[first])
+        except (UnreadableArchiveFile, HdfsError, HdfsUnavailable) as error:  # a lost block reads as the last
+            problems[first] = str(error)
+    for first in indexed.keys() - standing.keys():
+        problems[first] = f"{claims.path(first)} is gone, with offsets {first} to {indexed[first][0] - 1}"
+    # A footer, or else the index, says how far a file went: then its neighbours are at no fault.
+    ends = {first: footer.next for first, footer in footers.items()}
+    ends |= {first: indexed[first][0] for first in problems if first not in ends and first in indexed}
+    links = [Link(first, following, claims.path(first)) for first, following in ends.items()]
+    broken = list(chain.faults(place.topic, place.partition, links))
+    lacking = [Lacking(first, ends[first], first in standing) for first in problems if first in ends]
+    lacking += [Lacking(*gap.offsets, damaged=False) for gap in broken if isinstance(gap, GapInArchive)]
     return Verified(
         topic_id=place.topic_id,
         partition=place.partition,
         files=len(footers),
-        records=sum(footer.records for footer, _ in footers),
-        lines=sum(footer.lines for footer, _ in footers),
-        first=min((footer.first for footer, _ in footers), default=0),
-        next=max((footer.next for footer, _ in footers), default=0),
-        problem=problem,
+        records=sum(footer.records for footer in footers.values()),
+        lines=sum(footer.lines for footer in footers.values()),
+        first=min(footers, default=0),
+        next=max((footer.next for footer in footers.values()), default=0),
+        problems=(
+            *(problems[first] for first in sorted(problems)),
+            *map(str, broken),
+            *_index_problem(place, indexed, {at: (f.next, standing[at].length) for at, f in footers.items()}),
+        ),
+        lacking=tuple(sorted(lacking)),
     )
 
 
 def _index_problem(
-    database: sqlalchemy.Engine, place: ArchivedPartition, footers: list[tuple[Footer, int]]
-) -> str | None:
-    """Where the index differs from the files; a file that is just added may not be in it yet."""
-    known = index.known(database, place)
-    standing = {footer.first: (footer.next, length) for footer, length in footers}
-    differing = sorted(
-        first for first in known.keys() | standing.keys() if known.get(first) != standing.get(first)
-    )
-    if not differing:
-        return None
-    return (
-        f"the index differs from the files of {place} at {len(differing)} offsets, first at {differing[0]}. "
-        f"If this stays, make it again: sluice archive rebuild-index {place.topic}"
-    )
+    place: ArchivedPartition, indexed: Mapping[int, tuple[int, int]], found: Mapping[int, tuple[int, int]]
+) -> Iterator[str]:
+    """Where the index differs from the files; one that was just added may not be in it yet."""
+    differing = sorted(first for first, said in found.items() if indexed.get(first) != said)
+    if differing:
+        yield (
+            f"the index differs from the files of {place} at {len(differing)} offsets, first at "
+            f"{differing[0]}. If this stays, make it again: sluice archive rebuild-index {place.topic}"
+        )

@@ -30,6 +30,7 @@ import sqlalchemy as sa
 from sluice.archive import index
 from sluice.batch import day_job
 from sluice.batch.barred import barred
+from sluice.batch.damage import damaged_file
 from sluice.batch.day_lines import DayOf
 from sluice.batch.task_versions import task_versions
 from sluice.engine.plan import EnginePlan
@@ -65,8 +66,8 @@ ALERTS = "nightly"
 class DaysFailed(RuntimeError):
     """Some days of a topic could not be computed; the others were."""
 
-    def __init__(self, topic: str, failed: Mapping[date, Exception]) -> None:
-        named = ", ".join(f"{day} ({type(error).__name__}: {error})" for day, error in failed.items())
+    def __init__(self, topic: str, failed: Mapping[date, str]) -> None:
+        named = ", ".join(f"{day} ({why})" for day, why in failed.items())
         super().__init__(f"{topic}: {named}")
 
 
@@ -76,7 +77,8 @@ def run(spark: SparkSession, settings: Settings, topic: str, days: Iterable[date
     A day that fails does not stop the others. Raises DaysFailed at the end if any failed.
     """
     computed: list[Day] = []
-    failed: dict[date, Exception] = {}
+    failed: dict[date, str] = {}
+    cause: Exception | None = None
     with Hive(settings) as hive:
         batch = _Batch(spark, settings, hive, Days(engine(settings), topic), run_id)
         for day in days:
@@ -84,9 +86,10 @@ def run(spark: SparkSession, settings: Settings, topic: str, days: Iterable[date
                 computed.append(batch.compute(DayOf(topic, day)))
             except Exception as error:
                 log.exception("%s %s could not be computed", topic, day)
-                failed[day] = error
+                failed[day] = damaged_file(settings, topic, error) or f"{type(error).__name__}: {error}"
+                cause = cause or error
     if failed:
-        raise DaysFailed(topic, failed) from next(iter(failed.values()))
+        raise DaysFailed(topic, failed) from cause
     return computed
 
 

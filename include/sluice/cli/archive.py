@@ -1,4 +1,4 @@
-"""`sluice archive ...`: check the master dataset on HDFS, and rebuild its index."""
+"""`sluice archive ...`: check the master dataset on HDFS, repair it, and rebuild its index."""
 
 from __future__ import annotations
 
@@ -8,25 +8,29 @@ import typer
 
 from sluice.cli.output.format import Format, write
 
-app = typer.Typer(help="The master dataset on HDFS: verify it, rebuild its index.", no_args_is_help=True)
+app = typer.Typer(
+    help="The master dataset on HDFS: verify it, repair it, rebuild its index.", no_args_is_help=True
+)
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
-COLUMNS = ("topic_id", "partition", "files", "records", "lines", "first", "next", "problem")
+COLUMNS = ("topic_id", "partition", "files", "records", "lines", "first", "next")
 
 
 @app.command()
 def verify(
     topic: Topic,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every file as a whole, not its footer.")] = False,
     style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
 ) -> None:
     """Check that a topic's archive is whole: each footer, each chain of files, the index.
 
     It reads the footer of every file of each incarnation of the topic, and reports its progress on standard
     error. The files of a partition must form one chain of offsets, without a gap or an overlap, and the index
-    in PostgreSQL must list just these files.
+    in PostgreSQL must list just these files. A partition with several faults has a row for each of them.
 
-    Example:
+    Examples:
       sluice archive verify logs
+      sluice archive verify logs --deep     reads every line, too
 
     Exit code 1 if something is wrong; the table says what.
     """
@@ -34,11 +38,42 @@ def verify(
     from sluice.runtime.settings import get_settings
 
     found = []
-    for each in check(get_settings(), topic):
+    for each in check(get_settings(), topic, deep=deep):
         typer.echo(f"partition {each.partition} of {each.topic_id}: {each.files:,} files", err=True)
         found.append(each)
-    write(COLUMNS, [[getattr(each, name) for name in COLUMNS] for each in found], style)
-    raise typer.Exit(1 if any(each.problem for each in found) else 0)
+    rows = [
+        [*(getattr(each, name) for name in COLUMNS), problem]
+        for each in found
+        for problem in each.problems or (None,)
+    ]
+    write((*COLUMNS, "problem"), rows, style)
+    raise typer.Exit(1 if any(each.problems for each in found) else 0)
+
+
+@app.command()
+def repair(topic: Topic) -> None:
+    """Take from Kafka again what a topic's archive lacks: files that are gone or damaged, and gaps.
+
+    It reads every file, as verify --deep does. A damaged file is kept beside its replacement, under a name
+    that begins with .damaged. Nothing else changes: the offsets, so days and results, stay the same.
+
+    Example:
+      sluice archive repair logs
+
+    Exit code 1 if Kafka no longer has something; the table says what. Restore such files from a snapshot, or
+    declare their offsets lost: sluice archive verify has the command.
+    """
+    from sluice.archive.repair import repair as take
+    from sluice.runtime.settings import get_settings
+
+    found = []
+    for each in take(get_settings(), topic):
+        done = each.why_not or f"{each.lines:,} lines are archived again"
+        typer.echo(f"partition {each.partition}, offsets {each.first} to {each.next - 1}: {done}")
+        found.append(each)
+    if not found:
+        typer.echo(f"the archive of {topic} lacks nothing")
+    raise typer.Exit(1 if any(each.why_not for each in found) else 0)
 
 
 @app.command("rebuild-index")

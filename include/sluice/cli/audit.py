@@ -44,13 +44,14 @@ def audit(
     Reads the front-ends' files and holds them against the byte ledger: the stretches of each file whose lines
     were counted. Says what is still on its way; once nothing is, every hop must agree. A name that was used
     again stands there as name#1, name#2, ...: the file that is there now; what it had before is only counted.
+    While the SQL endpoint is away, it says so and shows all hops but Hive's two.
 
     Examples:
       sluice audit                      the hop table
       sluice audit --files              and each file, with its holes
       sluice audit --format json | jq .counts.lost
 
-    Exit code 1 if a line is lost or two hops disagree.
+    Exit code 1 if a line is lost, two hops disagree or a hop cannot be seen.
     """
     from sluice.quality.audit import audit as read
     from sluice.runtime.settings import get_settings
@@ -87,6 +88,7 @@ def show(hops: Hops, style: Format, files: bool) -> None:
             "in_flight": list(hops.in_flight),
             "disagreements": list(hops.disagreements),
             "gone": list(hops.gone),
+            "unseen": hops.unseen,
             "days_to_come": dict(hops.days_to_come),
             "of_no_file": hops.of_no_file,
             "skipped": {name: asdict(tally) for name, tally in hops.skipped.items()},
@@ -126,7 +128,7 @@ def file_table(hops: Hops) -> str:
 
 
 def notes(hops: Hops) -> list[str]:
-    """What the table does not say: what moves, what is gone, what is wrong, or that everything agrees."""
+    """What the table does not say: what moves, is gone, is wrong or unseen; or that everything agrees."""
     lines = [f"in flight: {what}" for what in hops.in_flight]
     if hops.gone:
         lines.append(
@@ -136,6 +138,8 @@ def notes(hops: Hops) -> list[str]:
     lines += [f"DISAGREES: {what}" for what in hops.disagreements]
     if hops.lost:
         lines.append(f"LOST: {hops.lost:,} lines; `sluice audit --files` names the files and the bytes")
+    if hops.unseen:
+        lines.append(f"NOT SEEN: hive_raw and hive_unique are what the books say, for {hops.unseen}")
     if not lines:
         lines.append("every hop agrees; nothing is in flight")
     for name, tally in hops.skipped.items():

@@ -17,12 +17,14 @@ from sluice.runtime.settings import Settings
 
 
 def audit(settings: Settings, topic: str, *, hive: bool = True, today: date | None = None) -> Hops:
-    """Count every hop of a topic now. Without `hive`, Hive's two counts are what the books say.
-    Days before `today` are over; None: what the clock says (UTC).
+    """Count every hop of a topic now. Without `hive`, Hive's two counts are what the books say; so they are
+    while the SQL endpoint does not answer, and then the hops are `unseen`. Days before `today` are over;
+    None: what the clock says (UTC).
 
     Reads every front-end file once, at disk speed. While lines are moving the hops are read one after another
     and cannot agree: then `in_flight` says what moves, and nothing is called lost.
     """
+    from sluice.storage.hive import SqlUnavailable
     from sluice.storage.postgres import engine
     from sluice.storage.tables import topic_totals
 
@@ -34,8 +36,13 @@ def audit(settings: Settings, topic: str, *, hive: bool = True, today: date | No
     accounts = tuple(
         account(path, *key, *books.ledger.get(key, (NOTHING, NOTHING))) for key, path in files.items()
     )
-    hive_raw, hive_unique = _hive(settings, topic) if hive else (books.archived, books.computed_lines)
-    return reckon(HopCounts(topic, books, ends, accounts, moving, hive_raw, hive_unique))
+    seen, unseen = (books.archived, books.computed_lines), ""
+    if hive:
+        try:
+            seen = _hive(settings, topic)
+        except SqlUnavailable as error:
+            unseen = str(error)
+    return reckon(HopCounts(topic, books, ends, accounts, moving, *seen, unseen))
 
 
 def kafka_ends(settings: Settings, topic: str) -> dict[int, int]:

@@ -17,9 +17,11 @@ from sluice.results.compare import COLUMNS, NAMED, Comparison, ShownDifference, 
 from sluice.results.offline_results import DayResults, of_days
 from sluice.results.online_results import online_results
 from sluice.results.periods import Interval, Periods
+from sluice.runtime.days import days_of
 from sluice.runtime.settings import Settings
 from sluice.storage.hbase import HBase
 from sluice.storage.hive import Hive
+from sluice.storage.partitions import check_there
 from sluice.storage.tables import open_periods, uncounted
 from sluice.storage.tables.commits import CommitLog
 from sluice.storage.tables.days import Day, Days
@@ -75,7 +77,7 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
 
     A version that the batch layer could not count on a day is left out of it: an alert says so. On other days
     its periods that touch that day wait for it. Periods that were open until now are also compared, if they
-    can be.
+    can be. Raises DaysAbsent if what the batch layer computed is not there to be compared.
     """
     versions = task_versions(book.engine, day.topic, day.day)
     failed = uncounted.days_by_version(book.engine, day.topic)
@@ -85,6 +87,8 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
     still: list[OpenPeriod] = []
     done: list[OpenPeriod] = []
     with Hive(settings) as hive, HBase.of(settings) as hbase:
+        open_days = {day for each in waiting.values() for one in each for day in days_of(one.start, one.end)}
+        check_there(hive, book, {day.day} | open_days)
         stores = (hive, hbase, DayResults(hive, day.topic, day.day))
         for task in () if versions.dropped else versions.tasks:
             version = task.task_id, task.version

@@ -47,6 +47,7 @@ class Hops:
     unmatched: int = 0  # of `online`: lines that are not of the topic's format
     untold: int = 0  # of `online`: lines that an earlier release counted, without what was skipped
     skipped: Mapping[str, Tally] = field(default_factory=dict)  # by task, of those that skipped lines
+    unseen: str = ""  # why Hive's two counts are what the books say
 
     COUNTS = (
         "lines_read", "kafka", "doubled", "online", "unmatched", "archived",
@@ -55,7 +56,7 @@ class Hops:
 
     @property
     def ok(self) -> bool:
-        return not self.lost and not self.disagreements
+        return not (self.lost or self.disagreements or self.unseen)
 
     def counts(self) -> dict[str, int]:
         return {name: getattr(self, name) for name in self.COUNTS}
@@ -72,6 +73,7 @@ class HopCounts:
     moving: list[str]  # what is on its way to Kafka
     hive_raw: int
     hive_unique: int
+    unseen: str = ""  # why Hive did not say these two, which are then what the books say
 
     @property
     def lines_read(self) -> int:
@@ -143,6 +145,7 @@ def reckon(read: HopCounts) -> Hops:
         unmatched=totals.tallies.get(TOPIC, Tally()).unmatched,
         untold=max(0, totals.untold),
         skipped=dict(sorted(_skipped(totals))),
+        unseen=read.unseen,
     )
 
 

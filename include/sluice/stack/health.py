@@ -126,7 +126,12 @@ def hbase_thrift(settings: Settings) -> None:
 
 
 def metastore(settings: Settings) -> None:
-    """Call ``get_all_databases``, which the metastore reads from its own database."""
+    """Ask for the databases' names, which the metastore reads from its own database."""
+    metastore_databases(settings)
+
+
+def metastore_databases(settings: Settings) -> frozenset[str]:
+    """The names of the databases that the metastore has. Raises Unhealthy."""
     from urllib.parse import urlsplit
 
     from thrift.protocol.TBinaryProtocol import TBinaryProtocol
@@ -151,6 +156,8 @@ def metastore(settings: Settings) -> None:
         _, field, number = _result(protocol)
         if kind != TMessageType.REPLY or number != 0 or field != TType.LIST:
             raise Unhealthy("get_all_databases failed: see the metastore's log")
+        _, size = protocol.readListBegin()
+        return frozenset(protocol.readString() for _ in range(size))
     except (TTransportException, OSError) as error:
         raise Unhealthy(str(error)) from error
     finally:
@@ -158,7 +165,10 @@ def metastore(settings: Settings) -> None:
 
 
 def sql(settings: Settings) -> None:
-    """Open a session and run ``SELECT 1``."""
+    """Open a session and ask for the databases' names: they are those of the metastore.
+
+    An endpoint that came up on a catalogue of its own would answer, and every table would be empty.
+    """
     from pyhive.exc import Error
     from thrift.transport.TTransport import TTransportException
 
@@ -168,14 +178,19 @@ def sql(settings: Settings) -> None:
         connection = connect(settings.hive, 2 * SECONDS)  # the very first session loads Hive's classes
         try:
             cursor = connection.cursor()
-            cursor.execute("SELECT 1")
-            if cursor.fetchall() != [(1,)]:
-                raise Unhealthy("SELECT 1 is not 1")
+            cursor.execute("SHOW DATABASES")
+            shown = {str(name) for (name,) in cursor.fetchall()}
         finally:
             connection.close()
     except (TTransportException, Error, OSError) as error:
         said = getattr(error.args[0] if error.args else None, "status", None)
         raise Unhealthy(said.errorMessage if said else str(error)) from error
+    own = settings.hive.database
+    if "metastore" not in settings.external and own in metastore_databases(settings) - shown:
+        raise Unhealthy(
+            f"it does not show the database {own}, which the metastore at {settings.hive.metastore} has: it "
+            "uses another catalogue"
+        )
 
 
 def airflow(settings: Settings, component: str) -> None:

@@ -123,6 +123,12 @@ class Hive:
         names = (dict(part.split("=", 1) for part in name.split("/")) for (name,) in rows)
         return {(each["topic"], date.fromisoformat(each["day"])) for each in names}
 
+    def days(self, table: str, topic: str) -> set[date]:
+        """The days of which a table has a partition of that topic."""
+        name = f"{self.settings.hive.database}.{table}"
+        rows = self.query(f"SHOW PARTITIONS {name} PARTITION (topic = %(topic)s)", {"topic": topic}).rows
+        return {date.fromisoformat(each.rpartition("day=")[2]) for (each,) in rows}
+
     def set_partition(self, table: str, topic: str, day: date, location: str) -> None:
         """Point a table's partition of that topic and day to the directory `location`.
 

@@ -8,6 +8,7 @@ after `computed_at` is the one that the book means. A later one is of a run that
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -55,6 +56,28 @@ class Partition:
         names = sorted(file.name for file in store.list(self.directory) if file.name <= self.name)
         for name in names[:-VERSIONS_KEPT]:
             store.delete(f"{self.directory}/{name}", recursive=True)
+
+
+class DaysAbsent(LookupError):
+    """Days that were computed are not in a table: they must not be read as days without lines."""
+
+    def __init__(self, hive: Hive, table: str, topic: str, days: Iterable[date]) -> None:
+        names = ", ".join(str(day) for day in sorted(days))
+        super().__init__(
+            f"{hive.settings.hive.database}.{table} has no partition of {topic} {names}, though the batch "
+            "layer computed it: `sluice up` shows it again from its files, if they are still there"
+        )
+
+
+def check_there(hive: Hive, book: Days, days: Iterable[date]) -> None:
+    """Raise DaysAbsent if a day that is computed lacks its lines, or its results, which may be dropped."""
+    computed = {day for day in days if book.get(day)}
+    for table in (LOGS, TASK_RESULTS):
+        if absent := computed - hive.days(table, book.topic):
+            if table == TASK_RESULTS:
+                absent = {day for day in absent if not book.dropped(day)}
+            if absent:
+                raise DaysAbsent(hive, table, book.topic, absent)
 
 
 def restore(hive: Hive) -> int:

@@ -135,7 +135,7 @@ class ArchiverTrial:
     def ends(self) -> dict[tuple[str, int], int]:
         """Where each partition of the archive ends. Raises RuntimeError if one has a problem."""
         found = self.verified()
-        if problems := [each.problem for each in found.values() if each.problem]:
+        if problems := [problem for each in found.values() for problem in each.problems]:
             raise RuntimeError(f"the archive of {self.topic} is not whole: {'; '.join(problems)}")
         return {place: each.next for place, each in found.items()}
 

@@ -46,6 +46,7 @@ from sluice.batch import day_job
 from sluice.batch.backfill.day_blocks import BLOCKS, to_blocks, to_partials
 from sluice.batch.backfill.projection import Projection
 from sluice.batch.barred import barred
+from sluice.batch.damage import damaged_file
 from sluice.batch.day_lines import DayOf
 from sluice.batch.reckoned import Parts, Tell, Told, gathered
 from sluice.batch.scan import mapped
@@ -114,7 +115,8 @@ def run(spark: SparkSession, settings: Settings, number: int) -> Backfill:
         with book.filling(backfill) as filling, HBase.of(settings) as hbase:
             _Run.of(spark, settings, book, backfill, hbase).fill(filling)
     except Exception as error:
-        book.set_failed(number, explained(error))
+        damage = damaged_file(settings, backfill.topic, error)
+        book.set_failed(number, damage or explained(error))
         raise
     book.set_finished(number)
     return book.get(number)
