@@ -1,9 +1,11 @@
-"""The metastore's tables are found when the NameNode has another address."""
+"""The metastore's tables are found when the NameNode has another address, and without it there are none."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.stack import databases
 from sluice.stack.daemons import hive
+from sluice.stack.environment import environment, spark_defaults, spark_home
 
 pytestmark = pytest.mark.stack
 
@@ -58,3 +61,14 @@ def test_locations_of_the_built_in_hdfs_follow_it_and_others_stay(stack: Setting
     assert f"{first}{stack.hdfs.warehouse}" in locations(cursor)
     hive.relocate(cursor, own)
     assert locations(cursor) == here
+
+
+def test_without_the_metastore_spark_makes_no_catalogue_of_its_own(stack: Settings, tmp_path: Path) -> None:
+    command = [spark_home() / "bin" / "spark-sql", "--properties-file", spark_defaults(stack)]
+    away = ["--master", "local[1]", "--conf", "spark.hadoop.hive.metastore.uris=", "-e", "SHOW DATABASES"]
+    variables = {**environment(stack), "SPARK_CONF_DIR": str(tmp_path)}  # as if hive-site.xml were lost
+    done = subprocess.run(
+        [*map(str, command), *away], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "default" in done.stdout) == (1, False)
+    assert "No suitable driver found for jdbc:none" in done.stderr
