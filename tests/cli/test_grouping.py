@@ -23,6 +23,7 @@ from sluice.storage import postgres
 from sluice.tasks import TaskSpec
 from sluice.tasks.store import TaskStore
 from tests.cli.routed import ROUTED, document
+from tests.own_time import own_time
 from tests.tasks.database import sqlite
 
 
@@ -116,7 +117,7 @@ def test_watching_shows_them_again_until_it_is_stopped(monkeypatch: pytest.Monke
         if len(slept) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.time, "sleep", sleep)
+    own_time(monkeypatch, module, sleep=sleep)
     shown = sluice("hotkeys", "routed", "--watch")
     assert shown.output.count("/a") == 3
     assert slept == [module.WATCH_SECONDS] * 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, date, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +17,7 @@ from sluice.cli.nightly import NightFailed, NightPaused
 from sluice.stack import entry, journal
 from sluice.stack.airflow import rest_api
 from sluice.stack.airflow.answers import DagRun
+from tests.own_time import own_time
 
 DAY = date(2015, 5, 17)
 DAYS = ["--from", "2015-05-17", "--to", "2015-05-18"]
@@ -86,7 +86,7 @@ def airflow(monkeypatch: pytest.MonkeyPatch) -> type[Airflow]:
     monkeypatch.setattr(rest_api, "Airflow", Own)
     monkeypatch.setattr(entry, "check", lambda *_: None)
     monkeypatch.setattr(module, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(module.time, "sleep", lambda _: None)
+    own_time(monkeypatch, module, sleep=lambda _: None)
     found = {(DAY, "logs"): "agrees", (DAY, "shop"): "superseded", (date(1999, 1, 1), "logs"): "differs"}
     monkeypatch.setattr(module, "outcomes", lambda *_: found)
     return Own
@@ -154,7 +154,7 @@ def test_an_airflow_that_is_away_is_said_at_once(
 
 
 def test_many_days_go_in_stretches_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "sleep", lambda _: None)
+    own_time(monkeypatch, module, sleep=lambda _: None)
     client = Airflow()
     ended = module.compute(client, DAY, DAY + timedelta(days=119), True, lambda text: None)  # type: ignore[arg-type]
     assert [(last - first).days + 1 for first, last in client.asked] == [50, 50, 20]

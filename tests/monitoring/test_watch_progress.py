@@ -17,6 +17,7 @@ from sluice.monitoring.observer import Observer
 from sluice.stack.progress import AgentAnswer, WatchProgress
 from sluice.storage.tables import reconciled, samples, schema
 from tests.monitoring.instance import running, settings_of
+from tests.own_time import own_time
 from tests.tasks.database import sqlite
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -135,7 +136,7 @@ def test_the_watch_keeps_a_sample_a_minute(
     observing: Observer, database: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [1_000.0]
-    monkeypatch.setattr(observer.time, "monotonic", lambda: clock[0])
+    own_time(monkeypatch, observer, monotonic=lambda: clock[0])
     for seconds in (0, 20, 20, 20, 20):
         clock[0] += seconds
         observing.observe({"kafka": ""})

@@ -12,6 +12,7 @@ import pytest
 from sluice.runtime import detached, supervision
 from sluice.runtime.supervision import CrashLoop, Superseded, Supervisor
 from sluice_lab.waiting import until
+from tests.own_time import own_time
 
 SLEEP = ["sleep", "60"]
 
@@ -92,7 +93,7 @@ def test_stopped_process_comes_back_after_down_and_up(run: Path) -> None:
 @pytest.mark.slow
 def test_restarts_slow_down_and_end_as_a_crash_loop(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(supervision.time, "monotonic", lambda: now[0])
+    own_time(monkeypatch, supervision, monotonic=lambda: now[0])
     supervisor = Supervisor("job", ["sh", "-c", "echo no broker; exit 1"], "me", run=run)
     supervisor.claim()
     started = []
@@ -154,7 +155,7 @@ def test_the_first_work_after_a_long_rest_is_no_reason_to_restart(
         "job", SLEEP, "me", position=lambda: "done", lag=lambda: lag[0], stuck_after=300, run=run
     )
     supervisor.claim()
-    monkeypatch.setattr(supervision.time, "monotonic", lambda: now[0])
+    own_time(monkeypatch, supervision, monotonic=lambda: now[0])
 
     def polled_for(seconds: float) -> list[str]:
         said = []

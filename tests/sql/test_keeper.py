@@ -14,6 +14,7 @@ from sluice.sql.keeper import CHECK_SECONDS, TableKeeper
 from sluice.sql.tables import SqlTable
 from sluice.storage.hive import SqlUnavailable
 from tests.engine.samples import active, spec
+from tests.own_time import own_time
 
 
 class Platform:
@@ -26,7 +27,7 @@ class Platform:
         monkeypatch.setattr(keeper, "keep", self._keep)
         monkeypatch.setattr(keeper, "engine", lambda _: None)
         monkeypatch.setattr(keeper, "TaskStore", lambda _: SimpleNamespace(list=lambda: self.tasks))
-        monkeypatch.setattr(keeper.time, "monotonic", lambda: self.now)
+        own_time(monkeypatch, keeper, monotonic=lambda: self.now)
         self.keeper = TableKeeper(Settings(instance="test"), self.said.append)
 
     @staticmethod

@@ -25,6 +25,7 @@ from sluice_lab.bench.outcome import Bar, Curve, Outcome, Table, number
 from sluice_lab.bench.pressure import Seen
 from sluice_lab.bench.timing import better, interleaved, ratio
 from tests.engine.samples import by_hand, records
+from tests.own_time import own_time
 
 
 def sample(figure: float = 12.5) -> Outcome:
@@ -275,7 +276,7 @@ def test_memory_is_measured_every_ten_seconds_and_the_lag_at_each_look(
     topic = CountedTopic(token="t", lines=7, pass_us=12)
     progress = SpeedLayerProgress(pid=1, topics={"logs": topic})
     monkeypatch.setattr(pressure.jobs, "speed_layer", lambda _: progress)
-    monkeypatch.setattr(pressure.time, "monotonic", lambda: now[0])
+    own_time(monkeypatch, pressure, monotonic=lambda: now[0])
     monkeypatch.setattr(
         pressure.PlatformWatch, "_measure", lambda _: (measured.append(now[0]), (len(measured), 0))[1]
     )

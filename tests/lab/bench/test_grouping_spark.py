@@ -36,6 +36,7 @@ from sluice_lab.bench.grouping_states import COUNTERS, States, aggregate, from_p
 from sluice_lab.bench.salting import Salting
 from sluice_lab.clusters import equal
 from sluice_lab.streams import edu_stream
+from tests.own_time import own_time
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -183,7 +184,7 @@ def test_a_salted_key_is_shared_out_among_its_salts() -> None:
 
 def test_a_tuple_waits_or_works_by_its_workers_time(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(grouping_stages.time, "sleep", slept.append)
+    own_time(monkeypatch, grouping_stages, sleep=slept.append)
     Wait(2.0)(np.zeros(3, np.uint64), 1.5)
     assert slept == [9.0]
     hashed: list[Any] = []

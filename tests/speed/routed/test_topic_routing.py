@@ -32,6 +32,7 @@ from sluice.speed.routed.topic_routing import TopicRouting
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
 from tests.engine.samples import BYTES, active, line, spec
+from tests.own_time import own_time
 from tests.speed.routed.stages import Merged, by_version, one_stage, two_stages
 
 pytestmark = pytest.mark.slow
@@ -141,7 +142,7 @@ def test_a_key_of_several_dimensions_is_shown_as_its_values() -> None:
 
 def test_load_and_imbalance_are_those_of_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
-    monkeypatch.setattr(task_module.time, "monotonic", lambda: now)
+    own_time(monkeypatch, task_module, monotonic=lambda: now)
     groupings, there = TopicRouting(4), tasks("shuffle")
     batch(groupings, there)
     shown = report(groupings, there)
@@ -171,7 +172,7 @@ def gathered(lines: dict[str, int], spent_: pa.Table) -> Gathered:
 
 def test_the_hour_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(task_module.time, "monotonic", lambda: now)
+    own_time(monkeypatch, task_module, monotonic=lambda: now)
     groupings, there = TopicRouting(2), tasks("key")
     groupings.routes(there, None, [0])
     uneven = gathered({"a": 40}, spent((0, AT_SOURCE, 40, 0.0, 1), (AT_SOURCE, 0, 40, 0.0, 0)))
