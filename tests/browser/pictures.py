@@ -36,6 +36,7 @@ _STILL = r"""() => {
     node.data = node.data
       .replace(/\b20(2[4-9]|[3-9]\d)-\d\d-\d\d( \d\d:\d\d:\d\d)?/g,
         (text) => "2026-01-02 03:04:05".slice(0, text.length))
+      .replace(/^\d\d (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)$/, "02 Jan")
       .replace(/\b\d+ (d|h|min|s)( \d+ (min|h|s))? ago/g, "1 min ago");
   }
 }"""

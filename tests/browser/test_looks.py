@@ -28,7 +28,7 @@ LOOKS = {"light": ("light", WIDE), "dark": ("dark", WIDE), "narrow": ("light", N
 #: Pages that show the clock, or a text of the docs.
 CHANGING = ("/console/platform", "/console/runbook")
 #: How long a page may take to look as it should: charts are drawn after it is there.
-SECONDS = 120.0
+SECONDS = 60.0
 
 
 def name(path: str) -> str:
