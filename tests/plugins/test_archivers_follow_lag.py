@@ -133,7 +133,7 @@ def assert_because_of_the_lag(looks: Sequence[Look], changes: Sequence[tuple[flo
 def assert_once(trial: Trial, records: int) -> None:
     """The archive is whole, and has each line once: none is lost, none is doubled."""
     found = [*trial.verified().values()]
-    assert [each.problem for each in found] == [None] * PARTITIONS
+    assert [each.problems for each in found] == [()] * PARTITIONS
     assert (sum(each.records for each in found), sum(each.lines for each in found)) == (
         records,
         records * LINES,
