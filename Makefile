@@ -51,7 +51,7 @@ fast: $(INSTALLED) ## lint, types and the quick tests, which need no daemon; und
 test: setup ## all tests but the long ones, against the real stack in an instance of its own (40 minutes on 2 cores)
 	@$(BIN)/python -m tests
 
-test-long: setup ## the tests of several hosts, of clusters, of the laboratory and of each page's look (half an hour)
+test-long: setup ## the tests of several hosts, of clusters, of the laboratory and of each page's look (20 minutes)
 	@$(BIN)/python -m tests long
 
 test-containers: $(INSTALLED) ## the platform in containers, with podman as root (half an hour; not in make test)
