@@ -69,9 +69,7 @@ def of_records(
     table = pa.Table.from_batches(batches, schema=LINE_SCHEMA)
     if len(batches) * CHUNK_LINES > len(table):
         table = table.combine_chunks()
-    offsets = table.column("offset").to_numpy()
-    ends = pc.coalesce(table.column(LAST_OFFSET), table.column("offset")).to_numpy()
-    records = _records(offsets, ends, table.column(LINE_IN_RECORD).fill_null(0).to_numpy())
+    offsets, ends, records = _records_of(table)
     if offsets[0] < first or not records:
         raise ValueError(f"{place}: records from offset {offsets[0]} on, out of order behind {first}")
     arrival = table.column("arrival").to_numpy()
@@ -132,20 +130,25 @@ def check_contents(path: str, data: bytes, footer: Footer) -> None:
         table = pq.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:
         raise UnreadableArchiveFile(path, f"its lines cannot be read ({error})") from error
-    offsets = table.column("offset").to_numpy()
-    ends, places = offsets, np.zeros(len(offsets), np.int64)
-    if LAST_OFFSET in table.column_names:
-        ends = pc.coalesce(table.column(LAST_OFFSET), table.column("offset")).to_numpy()
-    if LINE_IN_RECORD in table.column_names:
-        places = table.column(LINE_IN_RECORD).fill_null(0).to_numpy()
+    offsets, ends, records = _records_of(table)
     inside = not len(offsets) or (footer.first <= offsets[0] and ends[-1] < footer.next)
-    records = _records(offsets, ends, places) if len(offsets) else 0
     if not inside or (len(offsets), records) != (footer.lines, footer.records):
         raise UnreadableArchiveFile(
             path,
             f"it has {len(offsets)} lines of {records} records in order, its footer says {footer.lines} of "
             f"{footer.records} in offsets {footer.first} to {footer.next - 1}",
         )
+
+
+def _records_of(table: pa.Table) -> tuple[Ints, Ints, int]:
+    """Each line's offset and last offset, and how many records they are of; older files lack columns."""
+    offsets = table.column("offset").to_numpy()
+    ends, places = offsets, np.zeros(len(offsets), np.int64)
+    if LAST_OFFSET in table.column_names:
+        ends = pc.coalesce(table.column(LAST_OFFSET), table.column("offset")).to_numpy()
+    if LINE_IN_RECORD in table.column_names:
+        places = table.column(LINE_IN_RECORD).fill_null(0).to_numpy()
+    return offsets, ends, _records(offsets, ends, places) if len(offsets) else 0
 
 
 def _records(offsets: Ints, ends: Ints, places: Ints) -> int:

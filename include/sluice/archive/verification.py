@@ -53,10 +53,7 @@ def verify(settings: Settings, topic: str, *, deep: bool = False) -> Iterator[Ve
 
     Raises NotArchived.
     """
-    found = list(places(settings, topic))
-    if not found:
-        raise NotArchived(topic)
-    for place, claims in found:
+    for place, claims in places(settings, topic):
         yield checked(engine(settings), place, claims, deep=deep)
 
 
@@ -67,10 +64,7 @@ def rebuild(settings: Settings, topic: str) -> Iterator[tuple[ArchivedPartition,
 
     Raises NotArchived, and UnreadableArchiveFile before that partition's rows are touched.
     """
-    found = list(places(settings, topic))
-    if not found:
-        raise NotArchived(topic)
-    for place, claims in found:
+    for place, claims in places(settings, topic):
         rows = [
             (claims.footer(file), file.length, claims.path(layout.first_of(file.name) or 0))
             for file in claims.files()
@@ -79,8 +73,15 @@ def rebuild(settings: Settings, topic: str) -> Iterator[tuple[ArchivedPartition,
         yield place, len(rows)
 
 
-def places(settings: Settings, topic: str) -> Iterator[tuple[ArchivedPartition, Claims]]:
-    """Every partition that the archive has of the topic, in every incarnation."""
+def places(settings: Settings, topic: str) -> list[tuple[ArchivedPartition, Claims]]:
+    """Every partition that the archive has of the topic, in every incarnation. Raises NotArchived."""
+    found = list(_places(settings, topic))
+    if not found:
+        raise NotArchived(topic)
+    return found
+
+
+def _places(settings: Settings, topic: str) -> Iterator[tuple[ArchivedPartition, Claims]]:
     store = HdfsStore.of(settings)
     for incarnation in store.list(f"{settings.hdfs.raw}/{topic}"):
         for partition in store.list(layout.topic_directory(settings, topic, incarnation.name)):
