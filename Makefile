@@ -54,6 +54,9 @@ test: setup ## all tests but the long ones, against the real stack in an instanc
 test-long: setup ## the tests of several hosts, of clusters, of the laboratory and of each page's look (20 minutes)
 	@$(BIN)/python -m tests long
 
+test-all: setup ## both, as continuous integration runs them, with one platform for both
+	@$(BIN)/python -m tests all
+
 test-containers: $(INSTALLED) ## the platform in containers, with podman as root (half an hour; not in make test)
 	@$(BIN)/python -m tests.containers.preflight
 	@$(BIN)/pytest -x -v -s -m containers tests/containers
@@ -105,4 +108,4 @@ clean: ## delete the environment, the jars and every instance's data (stop them 
 	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
 	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo up down fast test test-long test-containers attack bench bench-grouping lab lab-transmission lab-placement lint format lock audit advisories clean
+.PHONY: help setup demo up down fast test test-long test-all test-containers attack bench bench-grouping lab lab-transmission lab-placement lint format lock audit advisories clean

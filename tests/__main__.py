@@ -1,4 +1,4 @@
-"""Run the tests: ``python -m tests``, which is what ``make test`` runs, or those marked `long`: ``... long``.
+"""Run the tests: ``python -m tests``, as ``make test`` does; ``... long``: the long ones; ``... all``: both.
 
 The code is linted and the browser set up; then the tests that need no daemon run, several files at a time.
 The platform comes up for the tests that use it, two files at a time, and for those that kill parts of it, one
@@ -33,7 +33,8 @@ PROCESSES = max(3, os.cpu_count() or 1)
 BY_FILES = ("--dist", "loadfile", "--no-loadscope-reorder")
 LINT = ("make", "--no-print-directory", "lint")
 BROWSER = (sys.executable, "-m", "sluice_lab.browser.tools")
-LONG = "long"
+#: What `-m` says for each choice; both at once need one platform, and fill the cores better.
+CHOICES = {"short": "not long", "long": "long", "all": ""}
 SLOWEST = ("-v", "--durations=15")
 TESTS_FAILED = 1  # pytest's exit code; all others but 0 say that it could not run them
 #: If more tests failed, it is not chance, and none runs again.
@@ -72,21 +73,27 @@ class Parts(NamedTuple):
     killing: Part
 
 
-def parts(*, long: bool) -> Parts:
-    """The parts of the tests that are marked `long`, or of all others."""
-    which = "long" if long else "not long"
+def parts(choice: str) -> Parts:
+    """The parts of one of CHOICES."""
+    which = f" and {CHOICES[choice]}" if CHOICES[choice] else ""
     alone = ("-q", "--durations=15", "-n", f"{PROCESSES}", *BY_FILES)
     return Parts(
-        Part("alone", f"not stack and not e2e and not containers and {which}", alone),
-        Part("stack", f"stack and not e2e and {which}", (*SLOWEST, "-n", "2", *BY_FILES), of="stack"),
-        Part("killing", f"e2e and {which}", SLOWEST, of="e2e"),
+        Part("alone", f"not stack and not e2e and not containers{which}", alone),
+        Part("stack", f"stack and not e2e{which}", (*SLOWEST, "-n", "2", *BY_FILES), of="stack"),
+        Part("killing", f"e2e{which}", SLOWEST, of="e2e"),
     )
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("which", nargs="?", choices=[LONG], help="the tests with this mark; else all others")
-    chosen = parts(long=parser.parse_args(arguments).which == LONG)
+    parser.add_argument(
+        "choice",
+        nargs="?",
+        choices=list(CHOICES),
+        default="short",
+        help="by the mark `long`; default: without it",
+    )
+    chosen = parts(parser.parse_args(arguments).choice)
     end_on_sigterm()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes import the same modules
     settings = instance_settings()
