@@ -76,6 +76,21 @@ def test_kafka_advertises_what_its_clients_are_told(settings: Settings) -> None:
     assert f"message.max.bytes={settings.kafka.max_message_bytes}\n" in text
 
 
+@pytest.mark.parametrize("synced", [True, False])
+def test_stores_write_to_disk_before_they_answer_unless_they_are_told_not_to(
+    synced: bool, settings: Settings
+) -> None:
+    told = settings.model_copy(update={"sync_writes": synced})
+    for daemon in (kafka, hdfs, hbase):
+        daemon.configure(told)
+    conf = told.home / "conf"
+    kafka_s = (conf / "kafka" / "server.properties").read_text()
+    assert ("\nlog.flush.interval.messages=1\n" in kafka_s) is synced
+    said = "true" if synced else "false"
+    assert properties(conf / "hadoop" / "hdfs-site.xml")["dfs.datanode.synconclose"] == said
+    assert properties(conf / "hbase" / "hbase-site.xml")["hbase.wal.hsync"] == said
+
+
 @pytest.fixture
 def reached(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """HDFS and HBase are reached by jobs on other hosts. No jar is there, and none is needed."""

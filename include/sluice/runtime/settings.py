@@ -360,6 +360,8 @@ class Settings(BaseSettings):
     network: Literal["auto", "private", "host"] = "auto"
     doors: tuple[str, ...] = ()
     tls: Tls = Tls()
+    #: Each store writes to disk before it answers, so a power cut takes nothing that was answered.
+    sync_writes: bool = True
     external: frozenset[str] = frozenset()
     kafka: Kafka = Kafka()
     hdfs: Hdfs = Hdfs()

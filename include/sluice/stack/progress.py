@@ -246,4 +246,4 @@ def parse(text: bytes, kind: type[Document]) -> Document:
 def write(path: Path, document: ProgressFile) -> None:
     """Replace the file. Raises OSError."""
     # Pydantic's own JSON takes no halves of characters, which keys from lines may have.
-    write_whole(path, json.dumps(document.model_dump(mode="json"), indent=1))
+    write_whole(path, json.dumps(document.model_dump(mode="json"), indent=1), durable=False)

@@ -30,7 +30,9 @@ ALONE = (
     "start",
 )
 STACK = ("flume", "hbase", "archive", "archivers", "serving", "console", "lines_behind", "end_to_end")
-PLATFORM = (*ALONE, *STACK)
+#: Benches that bring a stack up themselves.
+OWN_STACK = ("syncs",)
+PLATFORM = (*ALONE, *STACK, *OWN_STACK)
 #: The benches of `make bench-grouping`, in its order.
 GROUPING = ("grouping_bars", "grouping")
 #: Benches that only their names run.
@@ -78,14 +80,14 @@ def parser() -> argparse.ArgumentParser:
         nargs="*",
         metavar="BENCH",
         choices=[*BENCHES, "page", []],
-        help=f"{', '.join(BENCHES)}; none: all but those of grouping, the last eight on a running stack. "
+        help=f"{', '.join(BENCHES)}; none: all but those of grouping. "
         "page: write docs/performance.md and its plots from what was measured last",
     )
     made.add_argument("--quick", action="store_true", help="less of everything; kept in var/bench/quick")
     made.add_argument(
         "--instance",
         metavar="NAME",
-        help="the stack for the last eight of make bench; default: the one that runs, else trial, brought up",
+        help=f"the stack for {', '.join(STACK)}; default: the one that runs, else trial, brought up",
     )
     return made
 
