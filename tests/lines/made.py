@@ -97,7 +97,6 @@ def answer(
         start=query.period,
         end=spec.span.end(query.period),
         result=Result(counted, "open", 7),
-        topic_id="id",
         below=dict.fromkeys((DAY, date(2015, 5, 18)), Range.of({}, below)),
         ranges=ranges,
         filled=filled or {},

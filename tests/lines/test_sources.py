@@ -13,6 +13,7 @@ import pytest
 from sluice.archive.file import COLUMNS, ArchivedPartition, of_records
 from sluice.lines import sources as module
 from sluice.lines.sources import Sources, _kept
+from sluice.runtime.positions import Era, PartitionLog, position_at
 from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsFileNotFound
 from sluice.storage.stores import LocalStore
@@ -39,7 +40,7 @@ class Local:
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sources:
     monkeypatch.setattr(module, "Stores", SimpleNamespace(of=lambda _: Local(tmp_path)))
-    return Sources(Settings(), "logs", [], {})
+    return Sources(Settings(), "logs", [], {}, {})
 
 
 def file(path: Path) -> Any:
@@ -76,11 +77,14 @@ def test_a_file_that_is_gone_has_no_rows_and_is_named(sources: Sources, tmp_path
 
 
 def test_what_left_kafka_before_it_was_archived_is_named() -> None:
-    rest = {"0": (10, 20), "1": (5, 9), "2": (0, 3)}
-    kept, gone = _kept("logs", rest, {"0": 15, "1": 0, "2": 100})
-    assert kept == {"0": (15, 20), "1": (5, 9)}
+    one, cut = Era(0, "id", 0, 0), Era(1, "id", 15, 1, 18)
+    logs = dict.fromkeys(range(3), PartitionLog((one,))) | {3: PartitionLog((one, cut))}
+    rest = {"0": (10, 20), "1": (5, 9), "2": (0, 3), "3": (12, position_at(1, 30))}
+    kept, gone = _kept("logs", rest, logs, {"0": 15, "1": 0, "2": 100, "3": 0})
+    assert kept == {"0": (15, 20), "1": (5, 9), "3": (12, position_at(1, 30))}
     assert [each.partition(" left")[0] for each in gone] == [
-        "offsets 10 to 14 of logs/0",
-        "offsets 0 to 2 of logs/2",
+        "5 records of logs/0 from offset 10 on",
+        "3 records of logs/2 from offset 0 on",
+        "3 records of logs/3 from offset 12 on",
     ]
-    assert _kept("logs", {"0": (10, 20)}, None)[0] == {}  # the topic was deleted
+    assert _kept("logs", {"0": (10, 20)}, logs, {})[0] == {}  # the topic was deleted

@@ -26,6 +26,7 @@ from sluice.quality.reconcile import reconcile
 from sluice.results.layers import StoredLayers
 from sluice.results.query import Query, Where
 from sluice.results.reader import read
+from sluice.runtime.positions import UNREAD
 from sluice.runtime.settings import Settings
 from sluice.speed.source import TopicRange
 from sluice.storage.hdfs import HdfsStore
@@ -141,7 +142,8 @@ class Behind(Layers):
         self.count(new)
 
     def _from_kafka(self, start: dict[str, int], end: dict[str, int]) -> pa.RecordBatch:
-        parts = TopicRange.of(self.settings, self.topic, start, end).parts(1)
+        logs = dict.fromkeys(range(PARTITIONS), UNREAD)
+        parts = TopicRange.of(self.settings, self.topic, start, end, logs).parts(1)
         return pa.concat_batches([batch for part in parts for batch in part])
 
     def publish(self, day: date = DAY) -> None:

@@ -19,9 +19,11 @@ from kafka.errors import KafkaConnectionError
 from sluice.archive import index, scaling
 from sluice.monitoring import watch_progress as watch
 from sluice.monitoring.lag import measurement
+from sluice.runtime.positions import position_at
 from sluice.runtime.settings import Settings
 from sluice.stack.progress import WatchProgress
-from sluice.storage.tables import schema
+from sluice.storage.tables import eras, schema
+from sluice.storage.tables.eras import LookedAt
 from sluice.transmission.topics import KafkaTopic, Span, TopicMissing
 from tests.tasks.database import sqlite
 
@@ -143,14 +145,14 @@ def test_what_an_earlier_topic_of_that_name_reached_does_not_count(
     kafka.ends["logs"] = {0: 4000}
     archived(database, 0, 100_000, "old")
     committed(database, 1, {"0": 100_000}, "old")
+    for topic_id, end in (("old", 100_000), ("new", 4000)):
+        known = eras.known(database, "logs", [0])[0]
+        eras.looked_at(database, "logs", {0: LookedAt(topic_id, 0, end, known)})
     behind = (4000, about(4000), 0)
     assert lag(settings)["logs"] == {"speed": behind, "archive": behind}
-    archived(database, 0, 3000)
-    committed(database, 2, {"0": 4000})
-    assert lag(settings)["logs"] == {
-        "speed": (0, 0.0, 0),
-        "archive": (1000, about(1000), 0),
-    }
+    archived(database, 0, position_at(1, 3000))
+    committed(database, 2, {"0": position_at(1, 4000)})
+    assert lag(settings)["logs"] == {"speed": (0, 0.0, 0), "archive": (1000, about(1000), 0)}
 
 
 def test_a_topic_of_which_nothing_was_archived_is_behind_by_its_oldest_record(

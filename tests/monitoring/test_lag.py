@@ -18,6 +18,7 @@ from sluice.monitoring.lag import measurement
 from sluice.monitoring.lag.consumer_lag import Behind, LagReport, PartitionLag
 from sluice.monitoring.lag.cost import costs
 from sluice.monitoring.lag.measurement import TopicConsumer, partition_lag
+from sluice.runtime.positions import Era, PartitionLog, position_at
 from sluice.stack.progress import (
     ArchivedTopic,
     ArchiverProgress,
@@ -133,21 +134,16 @@ def test_the_speed_layer_s_pace_is_that_of_the_commits_of_the_last_minute() -> N
     rows = [commit(1, -500, 0, 10), commit(2, -70, 10, 40), commit(3, -30, 40, 90), commit(4, -1, 90, 100)]
     with database.begin() as connection:
         connection.execute(sa.insert(schema.commits), rows)
-        found = commit_progress.committed(connection, "logs", "x", AT - timedelta(minutes=1))
+        found = commit_progress.committed(connection, "logs", AT - timedelta(minutes=1))
         assert (found.now, found.then) == ({0: 100}, {0: 40})
-        young = commit_progress.committed(connection, "logs", "x", AT - timedelta(hours=1))
+        young = commit_progress.committed(connection, "logs", AT - timedelta(hours=1))
         assert (young.now, young.then) == ({0: 100}, {0: 0})
-        assert commit_progress.committed(connection, "logs", "made again", AT) == commit_progress.Committed(
-            {}, {}
-        )
 
 
-def test_commits_of_an_earlier_topic_of_that_name_are_another_s() -> None:
-    database = sqlite()
-    with database.begin() as connection:
-        connection.execute(sa.insert(schema.commits), [commit(1, -90, 0, 70, "old"), commit(2, -5, 0, 30)])
-        found = commit_progress.committed(connection, "logs", "x", AT - timedelta(minutes=1))
-    assert (found.now, found.then) == ({0: 30}, {0: 0})
+def test_offsets_of_an_earlier_generation_are_where_the_log_begins_now() -> None:
+    log = PartitionLog((Era(0, "old", 0, 0), Era(1, "x", 0, 0, 70)))
+    spans, positions = {0: Span(0, 0, 30)}, ({0: 70}, {0: position_at(1, 20)}, {0: 40, 1: 5})
+    assert [measurement.in_kafka(at, spans, {0: log}) for at in positions] == [{0: 0}, {0: 20}, {0: 0}]
 
 
 def rebalance(

@@ -80,7 +80,7 @@ class Load:
         """Look as the watch does; the DAG `archive` reads the file that this writes."""
         settings, trial = self.trial.settings, self.trial
         watch_progress.write(settings, watch_progress.collect(settings, {}, print))
-        archived = sum(index.positions(settings, trial.topic, trial.topic_id).values())
+        archived = sum(index.positions(settings, trial.topic).values())
         members, behind = len(places.members(settings)), scaling.behind(settings)
         self.looks.append(Look(time.time(), members, self.sent, archived, behind))
 

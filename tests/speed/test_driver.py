@@ -40,8 +40,8 @@ class Batches:
     def ends(self) -> dict[str, int]:
         return {}
 
-    def records_until(self, end: dict[str, int]) -> int:
-        return 0
+    def waiting(self, end: dict[str, int]) -> dict[str, int]:
+        return {}
 
     def take_up(self) -> None:
         pass

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from kafka.record import MemoryRecordsBuilder
 
 from sluice.archive import chain
 from sluice.archive.chain import Link
-from sluice.archive.verification import places
+from sluice.archive.claim import Claims
+from sluice.archive.file import ArchivedPartition
+from sluice.archive.verification import NotArchived, places
 from sluice.quality.audit import audit
 from sluice.runtime.settings import ROOT, Settings
 from sluice.storage.hdfs import HdfsStore
@@ -93,7 +95,10 @@ def archiving(speed: SpeedTest) -> Iterator[None]:
 def archived(speed: SpeedTest) -> tuple[list[dict[str, Any]], int, int]:
     """The archive's rows of partition 0, after its chain was checked; its end, and its records."""
     store, rows, links, records = HdfsStore.of(speed.settings), list[dict[str, Any]](), list[Link](), 0
-    for place, claims in places(speed.settings, speed.topic):
+    found: list[tuple[ArchivedPartition, Claims]] = []
+    with suppress(NotArchived):  # nothing yet
+        found = places(speed.settings, speed.topic)
+    for place, claims in found:
         if place.partition == 0:
             for file in claims.files():
                 footer = claims.footer(file)

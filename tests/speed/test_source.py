@@ -9,6 +9,7 @@ import pytest
 from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
+from sluice.runtime.positions import Era, PartitionLog
 from sluice.runtime.settings import Kafka, Settings
 from sluice.speed import source
 from sluice.speed.source import NoRecords, RecordsGone, Slice, SourcePart, TopicRange
@@ -51,7 +52,9 @@ class Topic:
         producer.close()
 
     def read(self, **end: int) -> list[tuple[int, int, bytes]]:
-        found = TopicRange.of(self.settings, self.name, {"0": 1}, {n[1:]: at for n, at in end.items()})
+        ends = {n[1:]: at for n, at in end.items()}
+        logs = {int(number): PartitionLog((Era(0, "id", 0, 0),)) for number in ends}
+        found = TopicRange.of(self.settings, self.name, {"0": 1}, ends, logs)
         (part,) = pickle.loads(pickle.dumps(found.parts(1)))  # noqa: S301 - as Spark does
         rows = (row for batch in part for row in batch.to_pylist())
         return [(row["partition"], row["offset"], row["line"]) for row in rows]

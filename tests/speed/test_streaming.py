@@ -37,11 +37,14 @@ class Counted:
     def ends(self) -> dict[str, int]:
         return {"0": RECORDS}
 
-    def records_until(self, end: Mapping[str, int]) -> int:
-        return end["0"] - self.position["0"]
+    def waiting(self, end: Mapping[str, int]) -> dict[str, int]:
+        return {"0": end["0"] - self.position["0"]}
+
+    def after(self, records: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int]:
+        return {"0": self.position["0"] + records["0"]}
 
     def count(self, end: Mapping[str, int]) -> Mapping[str, int]:
-        counts = {"bytes": self.records_until(end) * LARGEST_RECORD}
+        counts = {"bytes": self.waiting(end)["0"] * LARGEST_RECORD}
         self.ends_of_batches.append(end["0"])
         self.position = end
         return counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures, TasksFailed, Version
+from sluice.runtime.positions import UNREAD
 from sluice.runtime.settings import Limits, Settings, Speed
 from sluice.spark.on_demand import OnDemand
 from sluice.speed import streaming
@@ -88,12 +90,15 @@ def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
     """A micro-batch after commit 4, without a query around it."""
     log: Any = Log()
     none: Any = SimpleNamespace()
+    offsets: Any = SimpleNamespace(
+        check_topic=lambda: None, topic_id="", read_at={}, logs=dict.fromkeys(range(3), UNREAD)
+    )
     made: Any = object.__new__(MicroBatch)
     made.topic = "logs"
     made._lines_a_record = 1.0
     made._spark = NoSpark()
     made._tasks = Tasks()
-    made._writer = Writer(log, none, none, none, tasks=2)
+    made._writer = Writer(log, none, none, offsets, tasks=2)
     made._writer.seq, made._writer.committed_at, made._writer.position = 4, LONG_AGO, {"0": 7}
     made._writer.versions, made._writer.show = counted or set(), lambda: lag
     made.projected = []
@@ -159,6 +164,9 @@ def test_a_commit_that_may_or_may_not_be_made_ends_the_writer(
 
         def ends(self) -> dict[str, int]:
             return self.position
+
+        def waiting(self, end: Mapping[str, int]) -> dict[str, int]:
+            return dict.fromkeys(end, 0)
 
         def close(self, seconds: float = 0.0) -> None:
             self.closed = True

@@ -12,6 +12,7 @@ import pytest
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import TasksFailed
 from sluice.engine.wire import FOUND, OUTGROWN, STATED
+from sluice.runtime.positions import UNREAD
 from sluice.runtime.settings import Limits
 from sluice.speed.laps import Laps
 from sluice.speed.ledger import ByteLedger
@@ -60,7 +61,10 @@ class Attempts:
 def writer() -> tuple[Writer, Log]:
     log: Any = Log()
     none: Any = SimpleNamespace()
-    return Writer(log, none, none, none, tasks=3), log
+    offsets: Any = SimpleNamespace(
+        check_topic=lambda: None, topic_id="", read_at={}, logs=dict.fromkeys(range(3), UNREAD)
+    )
+    return Writer(log, none, none, offsets, tasks=3), log
 
 
 def stated(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Callable
 
 from sluice.archive import footer as footers
 from sluice.archive import layout
@@ -49,8 +50,10 @@ class Claims:
     def path(self, first: int) -> str:
         return f"{self._directory}/{layout.file_name(first)}"
 
-    def publish(self, file: ArchiveFile) -> tuple[Footer, int]:
+    def publish(self, file: ArchiveFile, check: Callable[[], None] = lambda: None) -> tuple[Footer, int]:
         """Claim the file's name once; returns the footer and bytes of what then stands there.
+
+        check: raises if the file must not be claimed any more; it is asked at the last moment.
 
         This may be another writer's file: compare the footer's `claim` with the file's own to know who won.
         HdfsUnavailable leaves open whether the claim succeeded: publish the same file again to find out.
@@ -67,6 +70,7 @@ class Claims:
             self._made = True
         self._store.write(temporary, file.data)
         crash_point("archive_before_rename")
+        check()
         if self._store.rename(temporary, self.path(file.footer.first)):
             crash_point("archive_after_rename")
             return file.footer, len(file.data)

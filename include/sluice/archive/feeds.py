@@ -32,6 +32,14 @@ class Feed:
         self.epoch = 0
         self.writer.out_of_range()
 
+    def moved(self, epoch: int) -> bool:
+        """Whether records came of a newer leader's epoch than the writer knows; then it looks again."""
+        if epoch <= self.writer.log.epoch:
+            return False
+        self.epoch = 0
+        self.writer.log_moved()
+        return True
+
     def pass_on(self, messages: list[Message]) -> bool:
         """Give the writer the records if they follow the previous ones; False: fetch them again.
 

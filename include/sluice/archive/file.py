@@ -99,7 +99,18 @@ def of_records(
 
 
 def of_loss(place: ArchivedPartition, first: int, following: int, why: str, generation: int) -> ArchiveFile:
-    """The file for offsets [first, following) that Kafka dropped before they were archived."""
+    """The file for positions [first, following) whose records Kafka dropped before they were archived."""
+    return _without_lines(place, first, following, generation, why)
+
+
+def of_seam(place: ArchivedPartition, first: int, following: int, generation: int) -> ArchiveFile:
+    """The file for positions [first, following) between two eras of the log: nothing was there."""
+    return _without_lines(place, first, following, generation, None)
+
+
+def _without_lines(
+    place: ArchivedPartition, first: int, following: int, generation: int, why: str | None
+) -> ArchiveFile:
     now = now_ms()
     footer = Footer(
         topic=place.topic,

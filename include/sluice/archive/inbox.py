@@ -21,6 +21,7 @@ TOGETHER_SECONDS, TOGETHER_BYTES = 0.5, 1 << 20
 # An epoch and the messages fetched for it.
 Item = tuple[int, Sequence[Message]]
 OUT_OF_RANGE: Item = (-1, ())
+MOVED: Item = (-2, ())
 
 
 class Inbox:
@@ -40,6 +41,10 @@ class Inbox:
         """Say that Kafka does not have the records that were asked for."""
         self._items.put(OUT_OF_RANGE)
 
+    def put_moved(self) -> None:
+        """Say that the log's leader changed: what was fetched may not be what the log has now."""
+        self._items.put(MOVED)
+
     def end(self) -> None:
         """Nothing more is worth waiting for."""
         self._items.put(None)
@@ -48,12 +53,12 @@ class Inbox:
         return self._given - self._taken >= WAITING_BYTES
 
     def take(self, wait: float, together: float = TOGETHER_SECONDS) -> Item | None:
-        """OUT_OF_RANGE, or records of one epoch: those that come within `together` seconds of the first.
+        """OUT_OF_RANGE, MOVED, or records of one epoch: what comes within `together` seconds of the first.
 
         None if nothing comes within `wait` seconds, or before the end.
         """
         item, self._first = self._first or self._next(wait), None
-        if item is None or item is OUT_OF_RANGE:
+        if item is None or item in (OUT_OF_RANGE, MOVED):
             return item
         epoch, messages = item[0], list(item[1])
         size, until = held(messages), time.monotonic() + together

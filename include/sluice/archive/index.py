@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
@@ -114,16 +114,6 @@ def known(database: Engine, place: ArchivedPartition) -> dict[int, tuple[int, in
     return {first: (row.next, row.bytes) for first, row in _rows(database, place).items()}
 
 
-def newest_id(settings: Settings, topic: str) -> str | None:
-    """The id of the incarnation that was archived last; None where nothing was."""
-    query = (
-        select(files.c.topic_id).where(files.c.topic == topic).order_by(files.c.arrival_max.desc()).limit(1)
-    )
-    with engine(settings).connect() as connection:
-        found: str | None = connection.scalar(query)
-        return found
-
-
 def topics_with(settings: Settings, day: date) -> set[str]:
     """The topics that have archived lines of that day of event time (UTC)."""
     query = select(files.c.topic).distinct().where(_has_lines_of(day))
@@ -131,29 +121,42 @@ def topics_with(settings: Settings, day: date) -> set[str]:
         return set(connection.scalars(query))
 
 
-def positions(settings: Settings, topic: str, topic_id: str | None = None) -> dict[int, int]:
-    """The position after the last archived record, by partition: a cut for a batch run.
-
-    The positions are those of the incarnation with that id, by default the one that was archived last.
-    """
+def positions(settings: Settings, topic: str) -> dict[int, int]:
+    """The position after the last archived record, by partition: a cut for a batch run."""
     query = (
         select(files.c.partition, func.max(files.c.next))
-        .where(files.c.topic == topic, files.c.topic_id == (topic_id or newest_id(settings, topic)))
+        .where(files.c.topic == topic)
         .group_by(files.c.partition)
     )
     with engine(settings).connect() as connection:
         return {partition: int(following) for partition, following in connection.execute(query)}
 
 
-def positions_of(settings: Settings, topic: str, topic_id: str, partitions: Iterable[int]) -> dict[int, int]:
-    """The same positions for these partitions alone: one row of each is read, however many it has."""
-    found = {}
-    with engine(settings).connect() as connection:
-        for partition in partitions:
+def positions_of(settings: Settings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """The same positions for these partitions alone: few rows are read, however many there are."""
+    return {number: end_of(engine(settings), topic, number) or 0 for number in partitions}
+
+
+def end_of(database: Engine, topic: str, partition: int) -> int | None:
+    """The position after what is archived of a partition, in all incarnations; None if nothing is."""
+    ends = []
+    with database.connect() as connection:
+        for topic_id in _incarnations(connection, topic):
             newest = select(files.c.next).where(*_at(ArchivedPartition(topic, topic_id, partition)))
-            position = connection.scalar(newest.order_by(files.c.first.desc()).limit(1))
-            found[partition] = int(position or 0)
-    return found
+            ends.append(connection.scalar(newest.order_by(files.c.first.desc()).limit(1)))
+    return max((int(each) for each in ends if each is not None), default=None)
+
+
+def _incarnations(connection: Connection, topic: str) -> Iterator[str]:
+    """The ids that the topic had, each found by the index."""
+    topic_id = ""
+    while True:
+        following = select(func.min(files.c.topic_id)).where(
+            files.c.topic == topic, files.c.topic_id > topic_id
+        )
+        if (found := connection.scalar(following)) is None:
+            return
+        yield (topic_id := str(found))
 
 
 @dataclass(frozen=True)
@@ -166,19 +169,12 @@ class Coverage:
 
 
 def coverage(database: Engine, topic: str, day: date, cut: Mapping[str, int]) -> Coverage:
-    """How much of the topic's newest incarnation is archived below the cut."""
-    newest = (
-        select(files.c.topic_id)
-        .where(files.c.topic == topic)
-        .order_by(files.c.arrival_max.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
+    """How much of the topic is archived below the cut."""
     query = select(files.c.partition, files.c.first, files.c.next, files.c.days)
     begins: dict[str, int] = {}
     covered = lines = 0
     with database.connect() as connection:
-        for row in connection.execute(query.where(files.c.topic == topic, files.c.topic_id == newest)):
+        for row in connection.execute(query.where(files.c.topic == topic)):
             partition = str(row.partition)
             if row.first >= cut.get(partition, 0):
                 continue
@@ -194,22 +190,17 @@ def files_for(
     topic: str,
     day: date | None,
     cut: Mapping[int, int],
-    topic_id: str | None = None,
     *,
     between: tuple[int, int] | None = None,
 ) -> list[IndexedFile]:
     """The files that begin before the cut and have lines of that day of event time.
 
     Without a day, these are all files with records. A file may reach beyond the cut: the reader leaves out
-    the records at `offset >= cut[partition]`. Files of an earlier incarnation of the topic lie before any cut
-    as a whole; name a `topic_id` to get one incarnation only. `between`, with a day, leaves out the files
+    the records at `offset >= cut[partition]`. `between`, with a day, leaves out the files
     whose lines of that day are all outside [since, until), ms; of older files nobody knows that.
     """
-    newest = topic_id or newest_id(settings, topic)
     below = [(files.c.partition == number) & (files.c.first < end) for number, end in cut.items()]
-    within = (files.c.topic_id == newest) & or_(sqlalchemy.false(), *below)
-    if topic_id is None:
-        within = within | (files.c.topic_id != newest)
+    within = or_(sqlalchemy.false(), *below)
     query = select(*(files.c[name] for name in IndexedFile.__dataclass_fields__)).where(
         files.c.topic == topic, files.c.records > 0, within
     )

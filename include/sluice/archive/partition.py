@@ -24,7 +24,8 @@ from sluice.archive.claim import Claims
 from sluice.archive.events import Archived, Event, MemberGone, Seek
 from sluice.archive.file import ArchivedPartition
 from sluice.archive.footer import UnreadableArchiveFile
-from sluice.archive.inbox import OUT_OF_RANGE, TOGETHER_SECONDS, Inbox, Item
+from sluice.archive.inbox import MOVED, OUT_OF_RANGE, TOGETHER_SECONDS, Inbox, Item
+from sluice.archive.partition_log import ArchivedLog
 from sluice.archive.publisher import (
     FIRST_DELAY_SECONDS,
     MAX_DELAY_SECONDS,
@@ -34,12 +35,14 @@ from sluice.archive.publisher import (
 )
 from sluice.archive.status import PartitionStatus
 from sluice.runtime.backoff import Backoff
+from sluice.runtime.positions import era_of, offset_of, shown
 from sluice.runtime.settings import Settings
 from sluice.stack.progress import PartitionState
 from sluice.storage.hdfs import HdfsError, HdfsStore, HdfsUnavailable
+from sluice.storage.tables.eras import LogMoved
 from sluice.tasks.topic_spec import TopicSpec
 from sluice.tasks.topics import TopicStore
-from sluice.transmission.identity import Message, records
+from sluice.transmission.identity import Message, moved_on, records
 from sluice.transmission.topics import Topics
 
 log = logging.getLogger(__name__)
@@ -49,22 +52,6 @@ HDFS_PATIENCE_SECONDS = 5.0
 # A broken chain needs a person; looking again this often makes the remedy take effect without a restart.
 BROKEN_DELAY_SECONDS = 15.0
 TICK_SECONDS = 0.5
-
-
-class LogBehindArchive(BrokenChain):
-    """Kafka's log ends before the archive does.
-
-    Its next records would take offsets that are archived already.
-    """
-
-    def __init__(self, place: ArchivedPartition, position: int, end: int) -> None:
-        super().__init__(
-            place.topic,
-            place.partition,
-            f"Kafka's log ends at offset {end}, the archive at {position} (topic id {place.topic_id})",
-            "The broker lost acknowledged records: make the topic again (it gets a new id and a directory of "
-            "its own), or let the collection go to another topic",
-        )
 
 
 class PartitionWriter:
@@ -95,6 +82,7 @@ class PartitionWriter:
         self._inbox = Inbox()
         self._buffer = Buffer(self._limits)
         self._format: TopicSpec | None = None
+        self.log = ArchivedLog(place, topics, database, generation)
         self._epoch = 0
         self._next = 0
         self._stopping = threading.Event()
@@ -129,6 +117,10 @@ class PartitionWriter:
         """
         self._inbox.put_out_of_range()
 
+    def log_moved(self) -> None:
+        """Drop what is buffered, and derive again: the log's leader is another one."""
+        self._inbox.put_moved()
+
     def _run(self) -> None:
         backoff, failing_since = Backoff(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS), None
         while not self._expired():
@@ -141,6 +133,9 @@ class PartitionWriter:
                 self._archive()
             except LostClaim:
                 continue
+            except LogMoved as moved:
+                log.info("%s: %s", self.place, moved)
+                self._sleep(FIRST_DELAY_SECONDS)
             except TopicChanged as change:
                 self._status.problem(PartitionState.CHANGED, change)
                 self._emit(self, MemberGone(self.place.partition, str(change)))
@@ -163,35 +158,26 @@ class PartitionWriter:
         self.progress.state = PartitionState.STOPPED
 
     def _derive(self) -> None:
-        """Find the end of the chain, record what Kafka dropped after it, and ask for the rest."""
+        """Find the end of the chain, write down what Kafka lacks after it, and ask for the rest."""
         self.progress.state = PartitionState.POSITIONING
         self._drop()
         self._epoch += 1
         links = index.reconcile(self._database, self._claims, self.place)
-        position = links[-1].next if links else 0
         self._format = None  # a topic may be described until the first of its lines is read
         start, end = self._topics.bounds(self.place.topic, self.place.partition)
+        self.log.look()
         self._publisher.check_topic()
-        if end < position:
-            raise LogBehindArchive(self.place, position, end)
-        if start > position:
-            position = self._record_loss(position, start)
+        position = links[-1].next if links else self.log.beginning()
+        for made in self.log.lacking(position, start, end):
+            self._publisher.publish(made)
+            position = made.footer.next
         removed = self._claims.clean()
         if removed:
             log.info("%s: removed %d temporary files of dead writers", self.place, removed)
         self._moved(position)
         self.progress.state, self.progress.message = PartitionState.ARCHIVING, ""
-        log.info("%s: archiving from offset %d on (%d files stand)", self.place, position, len(links))
-        self._emit(self, Seek(self.place.partition, self._epoch, position))
-
-    def _record_loss(self, position: int, start: int) -> int:
-        why = (
-            f"Kafka's log of {self.place} starts at offset {start} and the archive ended at {position}: "
-            f"offsets {position} to {start - 1} were deleted before they were archived"
-        )
-        log.error("%s", why)
-        self._publisher.publish(file.of_loss(self.place, position, start, why, self._generation()))
-        return start
+        log.info("%s: archiving from offset %s on (%d files stand)", self.place, shown(position), len(links))
+        self._emit(self, Seek(self.place.partition, self._epoch, self.log.offset(position, end)))
 
     def _archive(self) -> None:
         """Buffer and flush until the position must be derived again, or the writer stops."""
@@ -202,12 +188,13 @@ class PartitionWriter:
                     if time.monotonic() < self._deadline:
                         self._flush()
                     return
+            elif item is MOVED:
+                return
             elif item is OUT_OF_RANGE:
                 self._flush()
                 return
             elif item[0] == self._epoch:
-                for batch in records(self.place.partition, item[1], self._key):
-                    self._take(batch)
+                self._receive(item[1])
             if self._buffer.due():
                 self._flush()
             elif self._publisher.behind:
@@ -219,6 +206,17 @@ class PartitionWriter:
         together = min(TOGETHER_SECONDS, left, self._limits.max_age_seconds)
         return self._inbox.take(min(TICK_SECONDS, left), together)
 
+    def _receive(self, messages: Sequence[Message]) -> None:
+        """Buffer the records at their positions; those of two eras are in two files."""
+        for shift, own in self.log.by_era(messages):
+            if era_of(self._next) < era_of(shift):
+                self._flush()
+                for made in self.log.holes(self._next, own[0].offset + shift):
+                    self._publisher.publish(made)
+                    self._moved(made.footer.next)
+            for batch in records(self.place.partition, own, self._key):
+                self._take(moved_on(batch, shift))
+
     def _take(self, batch: pa.RecordBatch) -> None:
         """Buffer the lines, a file's worth at a time."""
         while len(batch):
@@ -228,18 +226,18 @@ class PartitionWriter:
                 self._flush()
 
     def _flush(self) -> None:
-        """Make a file of the buffer and claim its name; raises LostClaim, TopicChanged."""
+        """Make a file of the buffer and claim its name; raises LostClaim, TopicChanged, LogMoved."""
         if not self._buffer.lines:
             return
         if self._format is None:
             self._format = TopicStore(self._database).freeze(self.place.topic)
         made = file.of_records(self.place, self._next, self._buffer.batches, self._generation(), self._format)
-        self._publisher.publish_through_outages(made, given_up=self._expired, sleep=self._sleep)
+        self._publisher.publish_through_outages(made, self.log.epoch, self._expired, self._sleep)
         self._moved(made.footer.next)
         self.progress.files += 1
         self.progress.lines += made.footer.lines
         self._drop()
-        self._emit(self, Archived(self.place.partition, self._next))
+        self._emit(self, Archived(self.place.partition, offset_of(self._next)))
 
     def _moved(self, position: int) -> None:
         self._next = self.progress.position = position

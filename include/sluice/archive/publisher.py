@@ -18,6 +18,7 @@ from sluice.archive.footer import Footer
 from sluice.archive.status import PartitionStatus
 from sluice.stack.progress import PartitionState
 from sluice.storage.hdfs import HdfsUnavailable
+from sluice.storage.tables.eras import LogMoved
 from sluice.transmission.topics import TopicMissing, Topics
 
 log = logging.getLogger(__name__)
@@ -67,9 +68,18 @@ class Publisher:
         if now != self._place.topic_id:
             raise TopicChanged(self._ended(f"was made again with id {now}"))
 
-    def publish(self, made: ArchiveFile) -> None:
-        """Claim the file's name and index it. Raises LostClaim if another file stands there."""
-        standing, length = self._claims.publish(made)
+    def check_log(self, epoch: int) -> None:
+        """Raise LogMoved if the partition's leader has another epoch than that."""
+        place = self._place
+        if self._topics.log_ends(place.topic, [place.partition])[place.partition].epoch != epoch:
+            raise LogMoved(place.topic, [place.partition])
+
+    def publish(self, made: ArchiveFile, check: Callable[[], None] = lambda: None) -> None:
+        """Claim the file's name and index it. Raises LostClaim if another file stands there.
+
+        check: raises if the file must not be claimed any more.
+        """
+        standing, length = self._claims.publish(made, check)
         if standing.claim != made.footer.claim:
             log.warning(
                 "%s: lost the claim on offset %d to generation %d (this is %d); going on from what stands",
@@ -83,17 +93,19 @@ class Publisher:
         self.try_index()
 
     def publish_through_outages(
-        self, made: ArchiveFile, given_up: Callable[[], bool], sleep: Callable[[float], None]
+        self, made: ArchiveFile, epoch: int, given_up: Callable[[], bool], sleep: Callable[[float], None]
     ) -> None:
-        """Check the topic and publish the file; try again while Kafka or HDFS is away.
+        """Check the topic and its log, and publish the file; try again while Kafka or HDFS is away.
 
-        It tries until `given_up`. The records were fetched before the check, so they are the topic's own if
-        its id is still the same.
+        It tries until `given_up`. The records were fetched before the check, at that epoch of the leader. So
+        they are the topic's own, and in its log, if its id and the epoch are still the same.
+
+        Raises LostClaim, TopicChanged, LogMoved.
         """
 
         def publish() -> None:
             self.check_topic()
-            self.publish(made)
+            self.publish(made, lambda: self.check_log(epoch))
 
         def failed(attempt: RetryCallState) -> None:
             if attempt.outcome and isinstance(error := attempt.outcome.exception(), AWAY):

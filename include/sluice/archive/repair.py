@@ -6,26 +6,30 @@ chain, the cuts of past nights and the positions of readers stay as they are.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kafka import TopicPartition
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from sluice.archive import file, index
 from sluice.archive.claim import Claims
 from sluice.archive.file import ArchivedPartition
 from sluice.archive.verification import Lacking, checked, places
+from sluice.runtime.positions import Piece
 from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsError
 from sluice.storage.postgres import engine
+from sluice.storage.tables import eras
 from sluice.tasks.topics import TopicStore
-from sluice.transmission.identity import Message, records
+from sluice.transmission.identity import Message, moved_on, records
 from sluice.transmission.mac import identity_key
 from sluice.transmission.reading import reader
 from sluice.transmission.topics import Topics
 
 REQUEST_MS, POLL_MS = 10_000, 500
+PATIENCE_SECONDS = 30.0
 #: As footers know no generation of a consumer group here.
 BY_HAND = -1
 
@@ -53,25 +57,30 @@ def repair(settings: Settings, topic: str) -> Iterator[Repaired]:
                 continue
             start, end = topics.bounds(topic, place.partition)
             for lacking in checked(engine(settings), place, claims, deep=True).lacking:
-                yield _repaired(settings, place, claims, lacking, (start, end))
+                log = eras.logs(engine(settings), topic).get(place.partition)
+                there = list(log.pieces(lacking.first, lacking.next)) if log else []
+                whole = there and (there[0].start >= start) and there[0].end <= end
+                if whole and there[0].end - there[0].start == lacking.next - lacking.first:
+                    yield _repaired(settings, place, claims, lacking, there[0])
+                else:
+                    why_not = f"Kafka has offsets {start} to {end - 1}"
+                    yield Repaired(place.partition, lacking.first, lacking.next, why_not=why_not)
 
 
 def _repaired(
-    settings: Settings, place: ArchivedPartition, claims: Claims, lacking: Lacking, log: tuple[int, int]
+    settings: Settings, place: ArchivedPartition, claims: Claims, lacking: Lacking, piece: Piece
 ) -> Repaired:
     said = place.partition, lacking.first, lacking.next
-    if lacking.first < log[0] or lacking.next > log[1]:
-        return Repaired(*said, why_not=f"Kafka has offsets {log[0]} to {log[1] - 1}")
     try:
-        messages = _fetched(settings, place, lacking)
+        messages = _fetched(settings, place, piece)
     except KafkaError as error:
-        return Repaired(*said, why_not=f"Kafka: {error}")
+        return Repaired(*said, why_not=f"Kafka: {error.args[0] if error.args else error}")
     if not messages:
         return Repaired(*said, why_not="Kafka has no record there")
     made = file.of_records(
         place,
         lacking.first,
-        list(records(place.partition, messages, identity_key(settings))),
+        [moved_on(each, piece.shift) for each in records(place.partition, messages, identity_key(settings))],
         BY_HAND,
         TopicStore(engine(settings)).freeze(place.topic),
         following=lacking.next,
@@ -86,25 +95,26 @@ def _repaired(
     return Repaired(*said, lines=standing.lines)
 
 
-def _fetched(settings: Settings, place: ArchivedPartition, lacking: Lacking) -> list[Message]:
+def _fetched(settings: Settings, place: ArchivedPartition, piece: Piece) -> list[Message]:
     """The records of these offsets: a file's worth at most. Raises KafkaError."""
     consumer = reader(
         settings.kafka,
         client_id="sluice-repair",
-        group_id=None,
-        enable_auto_commit=False,
         auto_offset_reset="none",
         request_timeout_ms=REQUEST_MS,
-        enable_incremental_fetch_sessions=False,
-        metrics_enabled=False,
     )
     at = TopicPartition(place.topic, place.partition)
     found: list[Message] = []
     try:
         consumer.assign([at])
-        consumer.seek(at, lacking.first)
-        while consumer.position(at) < lacking.next:
+        consumer.seek(at, piece.start)
+        position, deadline = piece.start, time.monotonic() + PATIENCE_SECONDS
+        while position < piece.end:
             found += consumer.poll(timeout_ms=POLL_MS).get(at, [])
+            if (reached := consumer.position(at)) > position:
+                position, deadline = reached, time.monotonic() + PATIENCE_SECONDS
+            elif time.monotonic() > deadline:
+                raise KafkaTimeoutError(f"nothing came from offset {position} on in {PATIENCE_SECONDS:g} s")
     finally:
         consumer.close()
-    return [each for each in found if each.offset < lacking.next]
+    return [each for each in found if each.offset < piece.end]

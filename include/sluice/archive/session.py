@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import logging
 import queue
+import sys
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
-from kafka.errors import KafkaError, OffsetOutOfRangeError
+from kafka.errors import KafkaError, LogTruncationError, OffsetOutOfRangeError
 
 from sluice.archive.assignor import LoadAssignor
 from sluice.archive.events import Archived, Event, MemberGone, Seek
@@ -30,6 +31,7 @@ from sluice.archive.membership import Membership, Replaced
 from sluice.archive.partition import PartitionWriter
 from sluice.archive.polling import polled
 from sluice.archive.rebalances import Rebalances
+from sluice.runtime.positions import offset_of
 from sluice.runtime.settings import Settings
 from sluice.stack.jobs import ARCHIVER
 from sluice.stack.progress import ArchivedTopic, ArchivingState, PartitionProgress
@@ -154,18 +156,17 @@ class ArchiveSession(ConsumerRebalanceListener):  # type: ignore[misc]
         """Fetch, hand over what was fetched, and resume partitions whose writers have room again."""
         try:
             found = polled(self._consumer, POLL_MS, self._poll_records)
-        except OffsetOutOfRangeError as error:
-            log.warning("%s: Kafka does not have %s", self._topic, error)
-            for at in error.args[0]:
-                self._consumer.pause(at)
-                if (feed := self._feeds.get(at.partition)) is not None:
-                    feed.void()
+        except (OffsetOutOfRangeError, LogTruncationError) as error:
+            self._refused(error)
             return
         self._generation = self._consumer.group_metadata().generation_id
         if found:
             self._poll_records = fitting(found.values())
         for at, messages in found.items():
             if (feed := self._feeds.fed(at.partition)) is None:
+                continue
+            if feed.moved(self._consumer._subscription.assignment[at].position.leader_epoch):
+                self._consumer.pause(at)
                 continue
             self._loads.took(at.partition, messages)
             if not feed.pass_on(messages):
@@ -176,6 +177,15 @@ class ArchiveSession(ConsumerRebalanceListener):  # type: ignore[misc]
             feed = self._feeds.fed(at.partition)
             if feed is not None and not feed.writer.full():
                 self._consumer.resume(at)
+
+    def _refused(self, error: OffsetOutOfRangeError | LogTruncationError) -> None:
+        """Kafka does not have the records that were asked for."""
+        log.warning("%s: Kafka does not have %s", self._topic, error)
+        cut_off = isinstance(error, LogTruncationError)
+        for at in error.divergent_offsets if cut_off else error.args[0]:
+            self._consumer.pause(at)
+            if (feed := self._feeds.get(at.partition)) is not None:
+                feed.moved(sys.maxsize) if cut_off else feed.void()
 
     def _carry_out(self) -> None:
         """Do what the writers asked for since the last poll."""
@@ -214,7 +224,9 @@ class ArchiveSession(ConsumerRebalanceListener):  # type: ignore[misc]
         self._rebalances.lost(list(feeds), self._assignor.generation, "this member stops")
         self._feeds.release(list(feeds), seconds)
         offsets = {
-            TopicPartition(self._topic, number): OffsetAndMetadata(feed.writer.progress.position, "", -1)
+            TopicPartition(self._topic, number): OffsetAndMetadata(
+                offset_of(feed.writer.progress.position), "", -1
+            )
             for number, feed in feeds.items()
             if feed.writer.progress.position is not None
         }
@@ -228,8 +240,8 @@ class ArchiveSession(ConsumerRebalanceListener):  # type: ignore[misc]
         if state == ArchivingState.ARCHIVING and time.monotonic() - self._beaten < BEAT_SECONDS:
             return
         self._beaten = time.monotonic()
-        ends = self._ends()
-        self._loads.worked(self._beaten, self._waiting(ends))
+        ends = {at.partition: self._consumer.highwater(at) for at in self._consumer.assignment()}
+        self._loads.worked(self._beaten, waiting(self._feeds, ends))
         self._heartbeat.beat(
             self._topic,
             ArchivedTopic(
@@ -243,22 +255,20 @@ class ArchiveSession(ConsumerRebalanceListener):  # type: ignore[misc]
             ),
         )
 
-    def _ends(self) -> dict[int, int | None]:
-        """Where the logs of this member's partitions end; None where that is not known yet."""
-        return {at.partition: self._consumer.highwater(at) for at in self._consumer.assignment()}
-
-    def _waiting(self, ends: Mapping[int, int | None]) -> list[int]:
-        """Records in Kafka that are not fetched yet, of each partition that has begun."""
-        begun = [(ends.get(number), feed.expected) for number, feed in self._feeds if feed.epoch]
-        return [max(0, end - expected) for end, expected in begun if end is not None]
-
     def _shown(self, number: int, feed: Feed, end: int | None) -> PartitionProgress:
         progress = feed.writer.progress.model_copy(update={"end": end})
         if end is None or progress.position is None:
             return progress
-        self._loads.look(number, time.monotonic(), end, progress.position)
-        lag, pace = max(0, end - progress.position), self._loads.pace(number)
+        lag = feed.writer.log.records(progress.position, end)
+        self._loads.look(number, time.monotonic(), end, end - lag)
+        pace = self._loads.pace(number)
         return progress.model_copy(update={"lag": lag, "pace": pace})
+
+
+def waiting(feeds: Feeds, ends: Mapping[int, int | None]) -> list[int]:
+    """Records in Kafka that are not fetched yet, of each partition that has begun."""
+    begun = [(ends.get(number), feed.expected) for number, feed in feeds if feed.epoch]
+    return [max(0, end - expected) for end, expected in begun if end is not None]
 
 
 def fitting(polled: Collection[Sequence[Message]]) -> int:
@@ -272,7 +282,6 @@ def _consumer(settings: Settings, topic: str, member: str, assignor: LoadAssigno
         settings.kafka,
         group_id=archive_group(topic),
         client_id=member,
-        enable_auto_commit=False,
         # Where Kafka does not have what a writer asks for, the writer must hear of it: never skip.
         auto_offset_reset="none",
         partition_assignment_strategy=[assignor],
@@ -281,10 +290,5 @@ def _consumer(settings: Settings, topic: str, member: str, assignor: LoadAssigno
         max_poll_records=POLL_RECORDS,
         max_partition_fetch_bytes=settings.kafka.max_message_bytes + (1 << 20),
         fetch_max_bytes=FETCH_BYTES,
-        allow_auto_create_topics=False,
         metadata_max_age_ms=METADATA_MS,
-        # kafka-python 3.0.12: a partition that was paused while its fetch was under way can fall out of an
-        # incremental session and is then never fetched again (seen at offset 81,867 of 98,575).
-        enable_incremental_fetch_sessions=False,
-        metrics_enabled=False,
     )

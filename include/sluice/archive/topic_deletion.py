@@ -27,6 +27,7 @@ _FORGOTTEN = (
     (schema.frozen_topics, "topic"),
     (schema.speed_topics, "topic"),
     (schema.commits, "topic"),
+    (schema.log_eras, "topic"),
     (schema.epochs, "topic"),
     (schema.projections, "topic"),
     (schema.pruned, "topic"),

@@ -139,9 +139,8 @@ class _Batch:
 
     def _compute(self, which: DayOf) -> Day:
         settings, topic, day = self.settings, which.topic, which.day
-        topic_id = index.newest_id(settings, topic)
-        cut = index.positions(settings, topic, topic_id) if topic_id else {}
-        files = index.files_for(settings, topic, day, cut, topic_id) if topic_id else []
+        cut = index.positions(settings, topic)
+        files = index.files_for(settings, topic, day, cut)
         versions = task_versions(self.book.engine, topic, day)
         spec = TopicStore(self.book.engine).get(topic)
         plan = EnginePlan.of(versions.tasks, settings.limits, spec, versions.ranges)

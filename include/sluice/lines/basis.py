@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from sluice.archive import index
 from sluice.batch.barred import PLACES, barred
 from sluice.batch.task_versions import before, ranges_of
 from sluice.engine.plan import Range, inside
@@ -62,7 +61,6 @@ class Basis:
     start: int  # of the period, ms
     end: int
     result: Result
-    topic_id: str
     below: Mapping[date, Range]  # the offsets that were known for each day of event time (UTC)
     ranges: Sequence[Range]  # those that the version counted
     filled: Mapping[date, Range]  # those that backfills of it counted
@@ -133,7 +131,6 @@ def basis(
         start=start,
         end=end,
         result=result,
-        topic_id=head.topic_id if head else index.newest_id(settings, topic) or "",
         below=below,
         ranges=ranges,
         filled=_filled(database, task, ranges, days_of(start, end), only_projected=not is_open),

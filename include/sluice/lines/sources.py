@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -11,10 +12,13 @@ import pyarrow.parquet as pq
 from sluice.archive import index
 from sluice.archive.index import IndexedFile
 from sluice.lines.basis import Basis
+from sluice.runtime.positions import Era, PartitionLog, shown
 from sluice.runtime.settings import Settings
 from sluice.speed.source import TopicRange
 from sluice.storage.hdfs import HdfsFileNotFound
+from sluice.storage.postgres import engine
 from sluice.storage.stores import Stores
+from sluice.storage.tables import eras
 from sluice.transmission.line_schema import LINE_SCHEMA
 from sluice.transmission.topics import TopicMissing, Topics
 
@@ -31,7 +35,8 @@ class Sources:
     settings: Settings
     topic: str
     files: list[IndexedFile]  # in the order in which their first lines arrived
-    rest: dict[str, tuple[int, int]]  # offsets of Kafka, [first, next) by partition
+    rest: dict[str, tuple[int, int]]  # positions that are not archived, [first, next) by partition
+    logs: dict[int, PartitionLog]
     gone: list[str] = field(default_factory=list)  # what could have had lines, and why it has none
 
     @classmethod
@@ -39,16 +44,16 @@ class Sources:
         """The sources of a result. Raises what PostgreSQL and Kafka raise while they are away."""
         ends = basis.ends()
         # Read before the files: what is archived in between is then in both, and counts once.
-        archived = index.positions_of(settings, basis.topic, basis.topic_id, ends)
+        archived = index.positions_of(settings, basis.topic, ends)
         found: dict[str, IndexedFile] = {}
         for day in basis.days:
             between = (basis.start, basis.end)
-            for file in index.files_for(settings, basis.topic, day, ends, basis.topic_id, between=between):
+            for file in index.files_for(settings, basis.topic, day, ends, between=between):
                 found[file.path] = file
         files = sorted(found.values(), key=lambda file: (file.arrival_min, file.partition, file.first))
         rest = {str(p): (archived[p], end) for p, end in ends.items() if end > archived[p]}
-        made = cls(settings, basis.topic, files, rest)
-        made._keep_what_kafka_has(basis.topic_id)
+        made = cls(settings, basis.topic, files, rest, eras.logs(engine(settings), basis.topic))
+        made._keep_what_kafka_has()
         return made
 
     def in_kafka(self) -> Iterator[pa.RecordBatch]:
@@ -59,7 +64,9 @@ class Sources:
         start = {partition: first for partition, (first, _) in self.rest.items()}
         end = {partition: following for partition, (_, following) in self.rest.items()}
         if end:
-            for part in TopicRange.of(self.settings, self.topic, start, end).parts(1):
+            for part in TopicRange.of(self.settings, self.topic, start, end, self.logs, checked=False).parts(
+                1
+            ):
                 yield from part
 
     def in_file(self, file: IndexedFile) -> Iterator[pa.RecordBatch]:
@@ -74,34 +81,41 @@ class Sources:
             for batch in parquet.iter_batches(FILE_LINES, use_threads=False):
                 yield as_records(batch, file.partition)
 
-    def _keep_what_kafka_has(self, topic_id: str) -> None:
+    def _keep_what_kafka_has(self) -> None:
         """Leave out of the rest what Kafka does not have any more."""
         if not self.rest:
             return
-        with Topics(self.settings) as topics:
-            try:
-                same = topics.describe(self.topic).id == topic_id
-            except TopicMissing:
-                same = False
-            first = {at: topics.bounds(self.topic, int(at))[0] for at in self.rest} if same else None
-        self.rest, self.gone = _kept(self.topic, self.rest, first)
+        first: dict[str, int] = {}
+        with Topics(self.settings) as topics, suppress(TopicMissing):
+            topic_id = topics.describe(self.topic).id
+            for partition in self.rest:
+                log = self.logs.setdefault(int(partition), PartitionLog((Era(0, topic_id, 0, 0),)))
+                if log.newest.topic_id == topic_id:
+                    first[partition] = log.position(topics.bounds(self.topic, int(partition))[0])
+        self.rest, self.gone = _kept(self.topic, self.rest, self.logs, first)
 
 
 def _kept(
-    topic: str, rest: Mapping[str, tuple[int, int]], first: Mapping[str, int] | None
+    topic: str,
+    rest: Mapping[str, tuple[int, int]],
+    logs: Mapping[int, PartitionLog],
+    first: Mapping[str, int],
 ) -> tuple[dict[str, tuple[int, int]], list[str]]:
-    """What is left of the rest if Kafka begins at `first` (None: it has another topic), and what is gone."""
+    """What is left of the rest, and what is gone. first: the position at which each log in Kafka begins."""
     kept: dict[str, tuple[int, int]] = {}
     gone: list[str] = []
     for partition, (begin, end) in rest.items():
-        has = end if first is None else max(begin, first[partition])
-        if has > begin:
+        lost = end - begin
+        if partition in first:
+            log, low = logs[int(partition)], max(begin, first[partition])
+            if log.records(low, end):
+                kept[partition] = (low, end)
+            lost = log.records(begin, min(low, end)) + sum(each.lost for each in log.holes(begin, end))
+        if lost:
             gone.append(
-                f"offsets {begin} to {min(has, end) - 1} of {topic}/{partition} left Kafka before they were "
-                "archived"
+                f"{lost:,} records of {topic}/{partition} from offset {shown(begin)} on left Kafka before "
+                "they were archived"
             )
-        if has < end:
-            kept[partition] = (has, end)
     return kept, gone
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from sluice.runtime.positions import offset_of
 from sluice.stack.progress import SpeedLayerProgress
 from sluice.storage.tables import schema
 
@@ -71,7 +72,7 @@ def _committed(connection: sa.Connection) -> Iterator[tuple[str, int]]:
     for topic in connection.execute(sa.select(schema.projections.c.topic)).scalars().all():
         query = sa.select(commits.end).where(commits.topic == topic).order_by(commits.seq.desc()).limit(1)
         for end in connection.execute(query).scalars():
-            yield topic, sum(int(offset) for offset in end.values())
+            yield topic, sum(offset_of(position) for position in end.values())
 
 
 def storable(value: str) -> str:

@@ -26,11 +26,12 @@ def audit(settings: Settings, topic: str, *, hive: bool = True, today: date | No
     """
     from sluice.storage.hive import SqlUnavailable
     from sluice.storage.postgres import engine
-    from sluice.storage.tables import topic_totals
+    from sluice.storage.tables import eras, topic_totals
 
     moving = _collecting(settings)
     files = dict(front_end_files(settings, topic))
     ends = kafka_ends(settings, topic)
+    logs = eras.logs(engine(settings), topic)
     with engine(settings).connect() as connection:
         books = topic_totals.read(connection, topic, today or days.today())
     accounts = tuple(
@@ -42,11 +43,11 @@ def audit(settings: Settings, topic: str, *, hive: bool = True, today: date | No
             seen = _hive(settings, topic)
         except SqlUnavailable as error:
             unseen = str(error)
-    return reckon(HopCounts(topic, books, ends, accounts, moving, *seen, unseen))
+    return reckon(HopCounts(topic, books, ends, accounts, moving, *seen, unseen, logs))
 
 
 def kafka_ends(settings: Settings, topic: str) -> dict[int, int]:
-    """How many records were ever written to each partition: its end offset, as none is transactional."""
+    """The offset after each partition's last record."""
     from sluice.transmission.topics import TopicMissing, Topics
 
     with Topics(settings) as topics:

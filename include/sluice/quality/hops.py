@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sluice.quality.file_accounts import FileAccount
+from sluice.runtime.positions import UNREAD, PartitionLog
 from sluice.storage.tables.tallies import TOPIC, Tally
 from sluice.storage.tables.topic_totals import TopicTotals
 from sluice.transmission.line_identity import KAFKA_HOST
@@ -68,12 +69,13 @@ class HopCounts:
 
     topic: str
     totals: TopicTotals
-    kafka_end: Mapping[int, int]  # how many records each partition was ever given
+    kafka_end: Mapping[int, int]  # the offset after each partition's last record
     accounts: tuple[FileAccount, ...]
     moving: list[str]  # what is on its way to Kafka
     hive_raw: int
     hive_unique: int
     unseen: str = ""  # why Hive did not say these two, which are then what the books say
+    logs: Mapping[int, PartitionLog] = field(default_factory=dict)  # of partitions that were looked at
 
     @property
     def lines_read(self) -> int:
@@ -86,15 +88,21 @@ class HopCounts:
 
     @property
     def kafka(self) -> int:
-        return sum(self.kafka_end.values())
+        """How many records were ever written, as none is transactional."""
+        return sum(self.logs.get(number, UNREAD).given(end) for number, end in self.kafka_end.items())
 
     @property
     def speed_lag(self) -> int:
-        return sum(max(0, end - self.totals.committed.get(p, 0)) for p, end in self.kafka_end.items())
+        return self._after(self.totals.committed)
 
     @property
     def archive_lag(self) -> int:
-        return sum(max(0, end - self.totals.archived_to.get(p, 0)) for p, end in self.kafka_end.items())
+        return self._after(self.totals.archived_to)
+
+    def _after(self, positions: Mapping[int, int]) -> int:
+        """How many records come after these positions."""
+        logs = {number: (self.logs.get(number, UNREAD), end) for number, end in self.kafka_end.items()}
+        return sum(log.records(positions.get(at, 0), log.position(end)) for at, (log, end) in logs.items())
 
     @property
     def arriving(self) -> bool:

@@ -25,20 +25,15 @@ class BatchSize:
         self._record = float(LARGEST_RECORD)  # bytes
         self._before = max(1, limit // LARGEST_RECORD)  # records of the batch before
 
-    def end(self, position: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int]:
-        """Where the next batch ends in each partition, between `position` and `ends`.
+    def share(self, waiting: Mapping[str, int]) -> dict[str, int]:
+        """How many of each partition's waiting records the next batch has.
 
         Partitions get room in proportion to what waits in them, and each that has records gets at least one.
-        Raises ValueError if a partition ends before its position.
         """
-        waiting = {name: end - position.get(name, 0) for name, end in ends.items()}
-        if behind := [name for name, count in waiting.items() if count < 0]:
-            raise ValueError(f"partition {behind[0]} ends at {ends[behind[0]]}, before what was counted")
         total, room = sum(waiting.values()), self._records()
-        taken = waiting
-        if room < total:
-            taken = {name: min(count, max(1, count * room // total)) for name, count in waiting.items()}
-        return {**position, **{name: position.get(name, 0) + count for name, count in taken.items()}}
+        if room >= total:
+            return dict(waiting)
+        return {name: min(count, max(1, count * room // total)) for name, count in waiting.items()}
 
     def counted(self, records: int, size: int) -> None:
         """Learn from a batch of `records` records, whose lines had `size` bytes together."""

@@ -86,7 +86,7 @@ class MicroBatch:
         commits = CommitLog(database, topic)
         self._hbase = HBase.of(settings)
         self._spark = spark
-        offsets = TopicOffsets(settings, topic)
+        offsets = TopicOffsets(settings, database, topic)
         tasks = side_by_side(settings, spark)
         self._tasks = TopicTasks(database, topic, commits.patience, progress)
         self._writer = Writer(
@@ -102,13 +102,13 @@ class MicroBatch:
 
     @property
     def position(self) -> dict[str, int]:
-        """The offset after the last record that was counted, by partition."""
+        """The position after the last record that was counted, by partition."""
         return dict(self._writer.position)
 
     def open(self) -> None:
         """Read the committed state, and finish what was cut short.
 
-        Raises FencedOut while another writer holds the topic, TopicMissing, TopicReplaced.
+        Raises FencedOut while another writer holds the topic, TopicMissing, KafkaError.
         """
         for lost in self._writer.open():
             log.error("topic %s: %s", self.topic, lost)
@@ -126,13 +126,22 @@ class MicroBatch:
         self._projecting.stop(seconds)
 
     def ends(self) -> dict[str, int]:
-        """The offset after each partition's last record. Raises TopicReplaced, TopicMissing."""
+        """The position after each partition's last record. Raises TopicMissing, KafkaError."""
         return self._writer.ends()
 
-    def records_until(self, end: dict[str, int]) -> int:
-        """How many Kafka records a batch that ends there has."""
-        position = self._writer.position
-        return sum(offset - position.get(partition, 0) for partition, offset in end.items())
+    def waiting(self, end: Mapping[str, int]) -> dict[str, int]:
+        """How many Kafka records there are before `end`, by partition."""
+        logs, position = self._writer.logs, self._writer.position
+        there = {name: to for name, to in end.items() if int(name) in logs}
+        return {name: logs[int(name)].records(position.get(name, 0), to) for name, to in there.items()}
+
+    def after(self, records: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int]:
+        """The positions after so many records of each partition."""
+        logs, position = self._writer.logs, self._writer.position
+        return {
+            **position,
+            **{n: logs[int(n)].after(position.get(n, 0), count, ends[n]) for n, count in records.items()},
+        }
 
     def take_up(self) -> None:
         """Commit a change of the tasks while no line comes: a version begins or ends here.
@@ -159,14 +168,14 @@ class MicroBatch:
         """
         laps = Laps()
         tasks: Tasks = self._tasks.active()
-        lines = TopicRange.of(self._settings, self.topic, self._writer.position, end)
+        lines = TopicRange.of(self._settings, self.topic, self._writer.position, end, self._writer.logs)
         attempt = partial(self._attempt, lines, self._tasks.format(), end, laps)
         laps.lap("tasks")
         counted, tasks, failed = leaving_out(attempt, tasks)
         # Before the commit without them: a crash in between must not leave them active with a gap.
         self._tasks.set_aside(failed)
         crash_point("after_blocks")
-        if records := self.records_until(end):
+        if records := sum(self.waiting(end).values()):
             self._lines_a_record = counted.found.counts["lines"] / records
         commit = self._writer.commit(end, tasks, counted)
         laps.lap("commit")
@@ -226,7 +235,7 @@ class MicroBatch:
         The whole batch is then counted again, because a batch counts a task wholly or not at all.
         """
         plan = EnginePlan.of(tasks.values(), self._settings.limits, line_format)
-        count = round(self.records_until(end) * self._lines_a_record)
+        count = round(sum(self.waiting(end).values()) * self._lines_a_record)
         routes = self._routing.routes(
             tasks,
             default=self._tasks.default_grouping(),

@@ -17,8 +17,10 @@ import pyarrow as pa
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import OffsetOutOfRangeError
 
+from sluice.runtime.positions import PartitionLog
 from sluice.runtime.settings import Kafka, Settings
-from sluice.transmission.identity import records
+from sluice.storage.tables.eras import LogMoved
+from sluice.transmission.identity import moved_on, records
 from sluice.transmission.mac import identity_key
 from sluice.transmission.reading import reader
 
@@ -32,7 +34,7 @@ POLL_MS = 200
 PATIENCE_SECONDS = 30.0
 
 
-#: An offset by partition.
+#: A position by partition.
 Position = Mapping[str, int]
 
 
@@ -57,18 +59,25 @@ class NoRecords(TimeoutError):
 
 
 class Slice(NamedTuple):
-    """The offsets [start, end) of a partition."""
+    """The offsets [start, end) of a partition; the position of each is the offset plus `shift`.
+
+    epoch: that of the leader when the log was looked at. A record of a newer one may be another than the one
+    that was meant.
+    """
 
     partition: int
     start: int
     end: int
+    shift: int = 0
+    epoch: int | None = None
 
 
 @dataclass(frozen=True)
 class SourcePart:
     """What one task reads: slices of a topic, one after the other; picklable.
 
-    It yields lines (LINE_SCHEMA); no batch ends inside a record. Raises RecordsGone, NoRecords, KafkaError.
+    It yields lines (LINE_SCHEMA) with their positions; no batch ends inside a record. Raises RecordsGone,
+    NoRecords, LogMoved, KafkaError.
     """
 
     kafka: Kafka
@@ -80,6 +89,12 @@ class SourcePart:
         consumer = _consumer(self.kafka)
         try:
             for each in self.slices:
+                if _own.epochs.get((self.topic, each.partition), each.epoch) != each.epoch:
+                    # It may have fetched ahead what the log does not have any more.
+                    _own.consumers.pop(self.kafka).close()
+                    _own.epochs.clear()
+                    consumer = _consumer(self.kafka)
+                _own.epochs[self.topic, each.partition] = each.epoch
                 yield from self._read(consumer, each)
         except BaseException:  # who knows what it still waits for
             _own.consumers.pop(self.kafka).close()
@@ -95,7 +110,14 @@ class SourcePart:
                 polled = consumer.poll(timeout_ms=POLL_MS).get(at, [])
             except OffsetOutOfRangeError:
                 raise RecordsGone(self.topic, wanted) from None
-            yield from records(wanted.partition, [one for one in polled if one.offset < wanted.end], self.key)
+            if (
+                wanted.epoch is not None
+                and consumer._subscription.assignment[at].position.leader_epoch > wanted.epoch
+            ):
+                raise LogMoved(self.topic, [wanted.partition])
+            own = [one for one in polled if one.offset < wanted.end]
+            for batch in records(wanted.partition, own, self.key):
+                yield moved_on(batch, wanted.shift)
             # Not the newest record's offset: behind it there may be some that only Kafka itself reads.
             if (reached := consumer.position(at)) > position:
                 position, deadline = reached, time.monotonic() + PATIENCE_SECONDS
@@ -113,11 +135,29 @@ class TopicRange:
     key: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, settings: Settings, topic: str, start: Position, end: Position) -> TopicRange:
-        """A partition that is missing in `start` begins at 0."""
-        slices = (Slice(int(name), start.get(name, 0), offset) for name, offset in end.items())
-        wanted = sorted(each for each in slices if each.end > each.start)
-        return cls(settings.kafka, topic, wanted, identity_key(settings))
+    def of(
+        cls,
+        settings: Settings,
+        topic: str,
+        start: Position,
+        end: Position,
+        logs: Mapping[int, PartitionLog],
+        *,
+        checked: bool = True,
+    ) -> TopicRange:
+        """A partition that is missing in `start` begins at 0.
+
+        logs: all partitions' logs, as they are now. checked: whether reading fails where they are others by
+        then.
+        """
+        epochs = {number: log.newest.epoch for number, log in logs.items()} if checked else {}
+        wanted = [
+            Slice(int(name), piece.start, piece.end, piece.shift, epochs.get(int(name)))
+            for name, to in end.items()
+            if int(name) in logs  # a topic that was made again may have fewer partitions
+            for piece in logs[int(name)].pieces(start.get(name, 0), to)
+        ]
+        return cls(settings.kafka, topic, sorted(wanted), identity_key(settings))
 
     def parts(self, most: int | None = None) -> list[SourcePart]:
         """The records in at most `most` parts of about equal numbers of records; None: one part a partition.
@@ -139,6 +179,7 @@ class _Own(threading.local):
 
     def __init__(self) -> None:
         self.consumers: dict[Kafka, KafkaConsumer] = {}
+        self.epochs: dict[tuple[str, int], int | None] = {}  # at which each partition was read last
 
 
 _own = _Own()
@@ -149,15 +190,10 @@ def _consumer(kafka: Kafka) -> KafkaConsumer:
         _own.consumers[kafka] = reader(
             kafka,
             client_id="sluice-speed-reader",
-            group_id=None,
-            enable_auto_commit=False,
             # Where Kafka does not have what is asked for, the task must fail: never skip.
             auto_offset_reset="none",
             max_partition_fetch_bytes=FETCH_BYTES,
             fetch_max_bytes=FETCH_BYTES,
             fetch_max_wait_ms=FETCH_WAIT_MS,
-            allow_auto_create_topics=False,
-            enable_incremental_fetch_sessions=False,  # each batch asks for other partitions
-            metrics_enabled=False,
         )
     return _own.consumers[kafka]

@@ -21,6 +21,7 @@ from sluice.speed.pace import pause_after
 from sluice.speed.progress import SpeedProgress
 from sluice.stack.progress import CountingState
 from sluice.storage.tables.commits import FencedOut
+from sluice.storage.tables.eras import LogMoved
 
 log = logging.getLogger(__name__)
 
@@ -114,16 +115,19 @@ class TopicStream:
     def _batch(self, batch: MicroBatch) -> bool | None:
         """Count what waits in Kafka; says whether a part of it had to be left. None if nothing waits."""
         ends = batch.ends()
-        end = self._size.end(batch.position, ends)
-        waiting = batch.records_until(end)
-        if not waiting:
+        taken = self._size.share(batch.waiting(ends))
+        records = sum(taken.values())
+        if not records:
             return None
+        end = batch.after(taken, ends)
         try:
             counts = batch.count(end)
+        except LogMoved:
+            raise
         except Exception:
             self._size.failed()
             raise
-        self._size.counted(waiting, counts["bytes"])
+        self._size.counted(records, counts["bytes"])
         return any(end[name] < last for name, last in ends.items())
 
     def show(self, error: Exception) -> None:

@@ -15,10 +15,11 @@ from kafka.errors import KafkaError
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import TasksFailed, Version
 from sluice.engine.wire import FOUND
+from sluice.runtime.positions import PartitionLog
 from sluice.speed.doubles import gather
 from sluice.speed.laps import Laps
 from sluice.speed.ledger import ByteLedger
-from sluice.speed.offsets import Lost, TopicOffsets, TopicReplaced, starting_offsets
+from sluice.speed.offsets import Lost, TopicOffsets, starting_positions
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.routed.routes import Routes
 from sluice.speed.samples import Samples
@@ -95,7 +96,6 @@ class Writer:
         self._attempted = 0  # the commit that `token` was last used for
         self._outgrown: list[tuple[bytes, bytes]] = []  # rows and columns that nobody reads any more
         self._offsets = offsets
-        self._topic_id = ""
         self._ledger = ByteLedger()
         self._samples = Samples({})
         self._recent: list[tuple[str, str]] = []  # the files that the newest batch touched
@@ -103,19 +103,15 @@ class Writer:
     def open(self) -> list[Lost]:
         """Claim the topic and read its newest commit; returns the offsets that Kafka lost.
 
-        Raises FencedOut while another writer holds the topic, TopicMissing, TopicReplaced.
+        Raises FencedOut while another writer holds the topic, TopicMissing, KafkaError.
         """
         self._claim.take()
         head = self._commits.head()
         bounds = self._offsets.bounds()
         if head is not None:
-            if head.topic_id != bounds.topic_id:
-                detail = f"its id is {bounds.topic_id}, not {head.topic_id}"
-                raise TopicReplaced(self._commits.topic, detail)
             self.seq, self.committed_at = head.seq, head.committed_at
-        self._topic_id = bounds.topic_id
         self._epochs = self._commits.epochs()
-        self.position, lost = starting_offsets(self._commits.topic, head.end if head else {}, bounds)
+        self.position, lost = starting_positions(head.end if head else {}, bounds)
         self._ledger = ByteLedger.from_rows(vars(row) for row in self._commits.ledger())
         self.versions = self._commits.open_versions()
         self._samples = Samples(self._commits.sampled())
@@ -128,8 +124,13 @@ class Writer:
             self._offsets.close()
 
     def ends(self) -> dict[str, int]:
-        """The offset after each partition's last record. Raises TopicReplaced, TopicMissing."""
-        return {str(at): end for at, end in self._offsets.now().items()}
+        """The position after each partition's last record. Raises TopicMissing, KafkaError."""
+        return self._offsets.now()
+
+    @property
+    def logs(self) -> Mapping[int, PartitionLog]:
+        """Each partition's log, as `ends` saw it last."""
+        return self._offsets.logs
 
     def count(
         self, plan: EnginePlan, routes: Routes | None, run: RunAttempt, laps: Laps, *, small: bool = False
@@ -160,7 +161,11 @@ class Writer:
             self._known.widen(late)
 
     def commit(self, end: dict[str, int], versions: Collection[Version], counted: CountedBatch) -> Commit:
-        """Make the batch true in one transaction. Raises FencedOut if another writer was first."""
+        """Make the batch true in one transaction.
+
+        Raises FencedOut if another writer was first, LogMoved if the records may be others by now.
+        """
+        self._offsets.check_topic()
         commit = self._commit(end, versions, counted)
         self._commits.append(commit)
         self.seq, self.position = commit.seq, dict(commit.end)
@@ -187,12 +192,10 @@ class Writer:
         The lag is how many Kafka records are still to come; each has one line or more.
         """
         try:
-            self._offsets.commit(self.position)
-            ends = self._offsets.ends()
+            return self._offsets.show(self.position)
         except KafkaError as error:
             log.warning("topic %s: offsets not shown to Kafka: %s", self._commits.topic, error)
             return None
-        return sum(max(0, end - self.position.get(str(at), 0)) for at, end in ends.items())
 
     def _dealing(self, spread: Mapping[PeriodKey, int], *, small: bool) -> Dealing:
         if small:
@@ -224,7 +227,7 @@ class Writer:
         return Commit(
             seq=self.seq + 1,
             token=self.token,
-            topic_id=self._topic_id,
+            topic_id=self._offsets.topic_id,
             # Later than every commit before, even if the clocks disagree: it orders the results in HBase.
             committed_at=max(now, self.committed_at + COMMITS_APART),
             start={partition: self.position.get(partition, 0) for partition in end},
@@ -239,6 +242,7 @@ class Writer:
             tallies=tallies.rows(found.tallies.to_pylist()),
             skipped=self._samples.wanted(tallies.rows(found.skipped.to_pylist())),
             periods=counted.periods,
+            read_at=self._offsets.read_at,
         )
 
 

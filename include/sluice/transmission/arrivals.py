@@ -27,8 +27,6 @@ def arrivals(settings: Settings, topic: str, since: int) -> dict[str, list[int]]
     consumer = reader(
         settings.kafka,
         client_id="sluice-arrivals",
-        group_id=None,
-        enable_auto_commit=False,
         request_timeout_ms=REQUEST_MS,
     )
     found: defaultdict[str, list[int]] = defaultdict(list)

@@ -77,6 +77,17 @@ def records(partition: int, messages: Sequence[Message], key: bytes) -> Iterator
         yield from split(_whole(partition, some, key))
 
 
+def moved_on(lines: pa.RecordBatch, shift: int) -> pa.RecordBatch:
+    """The lines with other offsets: `shift` is added to each (`runtime.positions`)."""
+    if not shift:
+        return lines
+    columns = [
+        pc.add(column, shift) if name in ("offset", LAST_OFFSET) else column
+        for name, column in zip(lines.schema.names, lines.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=lines.schema)
+
+
 def _portions(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
     """The messages in portions of DECODED_BYTES, or of one message that is longer."""
     begin = size = 0

@@ -87,13 +87,9 @@ def waiting_since(settings: Settings, positions: Mapping[tuple[str, int], int]) 
     consumer = reader(
         settings.kafka,
         client_id="sluice-waiting",
-        group_id=None,
-        enable_auto_commit=False,
         auto_offset_reset="earliest",
         request_timeout_ms=REQUEST_MS,
         max_partition_fetch_bytes=FETCH_BYTES,
-        enable_incremental_fetch_sessions=False,
-        metrics_enabled=False,
     )
     found: dict[tuple[str, int], int] = {}
     deadline = time.monotonic() + SECONDS + SECONDS_EACH * len(positions)

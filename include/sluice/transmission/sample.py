@@ -41,8 +41,6 @@ def sample(settings: Settings, topic: str, count: int, seconds: float = SECONDS)
     consumer = reader(
         settings.kafka,
         client_id="sluice-sample",
-        group_id=None,
-        enable_auto_commit=False,
         request_timeout_ms=REQUEST_MS,
     )
     try:

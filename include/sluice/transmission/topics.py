@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -16,6 +17,7 @@ from kafka.errors import NoError, TopicAlreadyExistsError, UnknownTopicOrPartiti
 
 from sluice.runtime.settings import Settings
 from sluice.transmission import clients
+from sluice.transmission.log_ends import LogEnd, ends_of_epochs, log_ends
 
 REQUEST_MS = 10_000
 GONE_POLL_SECONDS = 0.1
@@ -156,6 +158,16 @@ class Topics:
         with self._lock:
             found = self._admin().list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
         return {at.partition: int(found[at].offset) for at in places}
+
+    def log_ends(self, name: str, partitions: Iterable[int]) -> dict[int, LogEnd]:
+        """Where these partitions' logs end, and at which epoch. Raises KafkaError."""
+        with self._lock:
+            return log_ends(self._admin(), name, partitions, REQUEST_MS)
+
+    def ends_of_epochs(self, name: str, epochs: Mapping[int, int]) -> dict[int, int]:
+        """Where the logs ended for an epoch of each of these partitions. Raises KafkaError."""
+        with self._lock:
+            return ends_of_epochs(self._admin(), name, epochs)
 
     def bounds(self, name: str, partition: int) -> tuple[int, int]:
         """The first offset that the partition's log still has, and the offset after its last one."""

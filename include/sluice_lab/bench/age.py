@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.engine.wire import FOUND, STATED
+from sluice.runtime.positions import UNREAD
 from sluice.runtime.settings import Settings
 from sluice.speed.ledger import INTERVALS, ByteLedger
 from sluice.speed.partition_pass import Gathered
@@ -122,7 +123,9 @@ class SpeedLayerQueries:
         if self._writer is not None:
             self._writer.close()
             time.sleep(RELEASE_SECONDS)
-        offsets: Any = SimpleNamespace(bounds=_bounds, close=lambda: None)
+        offsets: Any = SimpleNamespace(
+            bounds=_bounds, close=lambda: None, check_topic=lambda: None, read_at={}, topic_id="id"
+        )
         nowhere: Any = None
         claim = TopicClaim(self._database, "logs", "speed_layer")
         self._writer = Writer(self._log, claim, nowhere, offsets, tasks=2)
@@ -193,5 +196,8 @@ def _bounds() -> Any:
     """Kafka's bounds of a topic that has more than was ever counted."""
     partitions = range(PARTITIONS)
     return SimpleNamespace(
-        topic_id="id", first=dict.fromkeys(partitions, 0), next=dict.fromkeys(partitions, 1 << 60)
+        topic_id="id",
+        logs=dict.fromkeys(partitions, UNREAD),
+        first=dict.fromkeys(partitions, 0),
+        next=dict.fromkeys(partitions, 1 << 40),
     )

@@ -154,7 +154,12 @@ def measure(folder: Path, partials: Sequence[pa.Table], workers: Sequence[int]) 
 def writer(stores: SlowStores, workers: int) -> Writer:
     """A writer that goes on after the newest commit."""
     log: Any = stores.memory
-    offsets: Any = SimpleNamespace(bounds=lambda: SimpleNamespace(topic_id="", first={}, next={}))
+    offsets: Any = SimpleNamespace(
+        bounds=lambda: SimpleNamespace(topic_id="", logs={}, first={}, next={}),
+        check_topic=lambda: None,
+        read_at={},
+        topic_id="",
+    )
     claim: Any = SimpleNamespace(take=lambda: None)
     made = Writer(log, claim, stores, offsets, tasks=workers)
     made.open()

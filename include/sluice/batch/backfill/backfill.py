@@ -69,7 +69,6 @@ from sluice.storage.tables.backfills import (
     FilledDay,
     Filling,
 )
-from sluice.storage.tables.commits import CommitLog
 from sluice.storage.tables.days import Days
 from sluice.storage.tables.epochs import column
 from sluice.tasks.spec import ActiveTask
@@ -142,7 +141,6 @@ class _Run:
     backfill: Backfill
     hbase: HBase
     task: ActiveTask
-    topic_id: str
     boundary: dict[int, int]
     own: EnginePlan
 
@@ -159,10 +157,9 @@ class _Run:
             f"task {backfill.label} has counted nothing yet: the speed layer takes a task up with its next "
             "batch; see whether it runs (`sluice status`), and the task is active (`sluice tasks list`)",
         )
-        head = wait_for(CommitLog(book.engine, backfill.topic).head, f"{backfill.topic} has no commit")
         below = {int(partition): offset for partition, offset in boundary.items()}
         wait_for(
-            lambda: archived_to(index.positions(settings, backfill.topic, head.topic_id), below) or None,
+            lambda: archived_to(index.positions(settings, backfill.topic), below) or None,
             f"the archive of {backfill.topic} has not reached the task's first commit: see the archiver "
             "(`sluice status`)",
         )
@@ -174,7 +171,6 @@ class _Run:
             backfill=backfill,
             hbase=hbase,
             task=task,
-            topic_id=head.topic_id,
             boundary=below,
             own=EnginePlan.of([task], settings.limits, spec),
         )
@@ -251,7 +247,7 @@ class _Run:
     def _blocks(self, day: date, told: Tell) -> Iterator[_Block]:
         """The day's blocks (BLOCKS), as Spark makes them."""
         which = DayOf(self.backfill.topic, day)
-        files = index.files_for(self.settings, which.topic, day, self.boundary, self.topic_id)
+        files = index.files_for(self.settings, which.topic, day, self.boundary)
         if not files:
             return iter(())
         paths = [self.settings.hdfs.namenode + file.path for file in files]

@@ -17,16 +17,18 @@ from kafka.errors import KafkaError
 from sluice.archive import index
 from sluice.monitoring.lag.consumer_lag import Behind, ConsumingJob, LagReport, PartitionLag, ShownRebalance
 from sluice.monitoring.lag.cost import costs
+from sluice.runtime.positions import PartitionLog, offset_of
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.stack.progress import ArchiverProgress, CountingState, SpeedLayerProgress
 from sluice.storage.postgres import engine
-from sluice.storage.tables import rebalances
+from sluice.storage.tables import eras, rebalances
 from sluice.storage.tables.commit_progress import committed
 from sluice.tasks.topics import TopicStore
 from sluice.transmission.lag import archive_group, waiting_since
 from sluice.transmission.topics import Span, TopicMissing, Topics
 
+Logs = Mapping[int, PartitionLog]
 #: When the oldest waiting record of each topic and partition came (ms), by consumer.
 Came = Mapping[ConsumingJob, Mapping[tuple[str, int], int]]
 
@@ -46,7 +48,7 @@ class TopicConsumer:
 
 
 @dataclass(frozen=True)
-class TopicLog:
+class ShownLog:
     """A topic's log, by partition, and its consumers."""
 
     topic: str
@@ -88,7 +90,7 @@ class _LagReader:
         return {log.topic: self._partitions(log, came) for log in logs}
 
     def report(self, topic: str | None) -> LagReport:
-        logs: list[TopicLog] = []
+        logs: list[ShownLog] = []
         shown: list[ShownRebalance] = []
         problems: dict[str, str] = {}
         for name in [topic] if topic else TopicStore(self._database).names():
@@ -109,14 +111,14 @@ class _LagReader:
         newest = sorted(shown, key=lambda each: each.at, reverse=True)[:SHOWN]
         return LagReport(self._at, tuple(partitions), tuple(newest), problems)
 
-    def _log(self, topic: str) -> TopicLog:
+    def _log(self, topic: str) -> ShownLog:
         spans = self._topics.spans(topic, round((self._at.timestamp() - MINUTE) * 1000))
-        topic_id = self._topics.describe(topic).id
-        return TopicLog(
-            topic, spans, (self._archiver(topic, topic_id, spans), self._speed_layer(topic, topic_id, spans))
+        logs = eras.logs(self._database, topic)
+        return ShownLog(
+            topic, spans, (self._archiver(topic, spans, logs), self._speed_layer(topic, spans, logs))
         )
 
-    def _came(self, logs: Iterable[TopicLog]) -> Came:
+    def _came(self, logs: Iterable[ShownLog]) -> Came:
         """Each consumer reads its oldest waiting records of all topics together."""
         begins: dict[ConsumingJob, dict[tuple[str, int], int]] = {}
         for log in logs:
@@ -124,7 +126,7 @@ class _LagReader:
                 begins.setdefault(hop.consumer, {}).update(waiting_from(log, hop))
         return {consumer: waiting_since(self._settings, places) for consumer, places in begins.items()}
 
-    def _partitions(self, log: TopicLog, came: Came) -> list[PartitionLag]:
+    def _partitions(self, log: ShownLog, came: Came) -> list[PartitionLag]:
         found = []
         for hop in log.hops:
             for number, span in sorted(log.spans.items()):
@@ -133,27 +135,38 @@ class _LagReader:
                 found.append(partition_lag(log.topic, hop, number, span, waited))
         return found
 
-    def _archiver(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> TopicConsumer:
+    def _archiver(self, topic: str, spans: Mapping[int, Span], logs: Logs) -> TopicConsumer:
         paces = archiving(self._archivers_say, topic)
-        positions = index.positions_of(self._settings, topic, topic_id, spans)
+        positions = in_kafka(index.positions_of(self._settings, topic, spans), spans, logs)
         return TopicConsumer(
-            ConsumingJob.ARCHIVER, positions, paces, self._topics.owners(archive_group(topic))
+            ConsumingJob.ARCHIVER,
+            positions,
+            paces,
+            self._topics.owners(archive_group(topic)),
         )
 
-    def _speed_layer(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> TopicConsumer:
+    def _speed_layer(self, topic: str, spans: Mapping[int, Span], logs: Logs) -> TopicConsumer:
         since = self._at - timedelta(seconds=MINUTE)
         with self._database.connect() as connection:
-            found = committed(connection, topic, topic_id, since)
-        paces = {
-            number: max(0, found.now.get(number, 0) - found.then.get(number, 0)) / MINUTE for number in spans
-        }
+            found = committed(connection, topic, since)
+        now, then = in_kafka(found.now, spans, logs), in_kafka(found.then, spans, logs)
+        paces = {number: max(0, now.get(number, 0) - then.get(number, 0)) / MINUTE for number in spans}
         driver = counts(self._speed_layer_says, topic, self._at)
         return TopicConsumer(
-            ConsumingJob.SPEED_LAYER, found.now, paces, dict.fromkeys(spans, driver) if driver else {}
+            ConsumingJob.SPEED_LAYER, now, paces, dict.fromkeys(spans, driver) if driver else {}
         )
 
 
-def waiting_from(log: TopicLog, hop: TopicConsumer) -> dict[tuple[str, int], int]:
+def in_kafka(positions: Mapping[int, int], spans: Mapping[int, Span], logs: Logs) -> dict[int, int]:
+    """Kafka's offsets of positions, by partition."""
+    return {
+        number: logs[number].offset(position, spans[number].end) if number in logs else offset_of(position)
+        for number, position in positions.items()
+        if number in spans
+    }
+
+
+def waiting_from(log: ShownLog, hop: TopicConsumer) -> dict[tuple[str, int], int]:
     """The consumer's next offset in each partition where records wait, by topic and partition."""
     begins = {number: max(span.start, hop.positions.get(number, 0)) for number, span in log.spans.items()}
     return {(log.topic, at): begin for at, begin in begins.items() if begin < log.spans[at].end}

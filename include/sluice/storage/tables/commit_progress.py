@@ -16,21 +16,19 @@ MOST = 1_000
 
 @dataclass(frozen=True)
 class Committed:
-    """Offsets by partition: after the newest commit, and after the one that was the newest then."""
+    """Positions by partition: after the newest commit, and after the one that was the newest then."""
 
     now: Mapping[int, int]
     then: Mapping[int, int]
 
 
-def committed(connection: sa.Connection, topic: str, topic_id: str, since: datetime) -> Committed:
-    """The commits of the Kafka topic with that id; partitions that no commit names are left out."""
-    query = sa.select(commits.c.start, commits.c.end, commits.c.committed_at, commits.c.topic_id)
+def committed(connection: sa.Connection, topic: str, since: datetime) -> Committed:
+    """Partitions that no commit names are left out."""
+    query = sa.select(commits.c.start, commits.c.end, commits.c.committed_at)
     newest = query.where(commits.c.topic == topic).order_by(commits.c.seq.desc()).limit(MOST)
     now: Mapping[str, int] = {}
     then: Mapping[str, int] = {}
-    for number, (start, end, at, of) in enumerate(connection.execute(newest)):
-        if of != topic_id:
-            break
+    for number, (start, end, at) in enumerate(connection.execute(newest)):
         now = now if number else end
         before = (at if at.tzinfo else at.replace(tzinfo=UTC)) <= since
         then = end if before else start

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from sluice.runtime.crash_points import crash_point
 from sluice.storage.postgres import patiently
-from sluice.storage.tables import schema, tallies
+from sluice.storage.tables import eras, schema, tallies
 from sluice.storage.tables.epochs import CommittedColumns, Epochs, PeriodKey, Snapshot, StatePeriod
 
 Offsets = Mapping[str, int]
@@ -121,6 +121,8 @@ class Commit:
     dead_letters: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     tallies: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     skipped: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    #: The era and epoch at which each partition's log was read (`eras.hold`).
+    read_at: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
 class CommitLog:
@@ -156,7 +158,7 @@ class CommitLog:
     def append(self, commit: Commit) -> None:
         """Commit the batch exactly once: if the answer to a COMMIT is lost, look up its outcome.
 
-        Raises `FencedOut` if another writer has this sequence number, and `PeriodsGone`.
+        Raises `FencedOut` if another writer has this sequence number, `PeriodsGone`, and `LogMoved`.
         """
 
         def attempt() -> None:
@@ -311,6 +313,8 @@ class CommitLog:
 
 
 def _write(connection: sa.Connection, topic: str, commit: Commit) -> None:
+    if commit.read_at:
+        eras.hold(connection, topic, commit.read_at)
     connection.execute(
         sa.insert(schema.commits).values(
             topic=topic,

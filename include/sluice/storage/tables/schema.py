@@ -288,6 +288,21 @@ archive_files = Table(
     Index("archive_files_days", text(DAYS_OF_FILE), postgresql_using="gin").ddl_if(dialect="postgresql"),
 )
 
+# The eras of each partition's log (runtime.positions): a new one begins where Kafka lost records that
+# a layer had read. The newest one's epoch is of the newest leader that was looked at.
+log_eras = Table(
+    "log_eras",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("era", Integer, primary_key=True),
+    Column("topic_id", Text, nullable=False),
+    Column("begins", BigInteger, nullable=False),  # Kafka's offset, as are those of `reached`
+    Column("epoch", Integer, nullable=False),
+    Column("reached", BigInteger, nullable=False),  # up to which the era before was read
+    Column("found_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+)
+
 # Ranges of offsets that Kafka dropped before they were archived.
 archive_losses = Table(
     "archive_losses",

@@ -138,8 +138,6 @@ def _consumer(settings: Settings) -> KafkaConsumer:
     return reader(
         settings.kafka,
         client_id="sluice-lab",
-        group_id=None,
-        enable_auto_commit=False,
         # The lines of an agent that was about to end; by default a fetch has 1 MiB of a partition.
         max_partition_fetch_bytes=8 << 20,
         max_poll_records=2_000,

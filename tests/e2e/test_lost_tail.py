@@ -1,0 +1,113 @@
+"""Kafka loses the end of its log, as in a power cut, and other lines come to the same offsets."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+import secrets
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from kafka import KafkaProducer
+
+from sluice.archive.verification import verify
+from sluice.quality.audit import audit, kafka_ends
+from sluice.quality.hops import Hops
+from sluice.runtime.positions import PartitionLog
+from sluice.stack import health
+from sluice.stack.environment import environment
+from sluice.storage.postgres import engine
+from sluice.storage.tables import eras
+from sluice.transmission.topics import Topics
+from sluice_lab.waiting import until
+from tests.e2e.running import COMMAND_SECONDS, DRAIN_SECONDS, Platform
+
+pytestmark = pytest.mark.e2e
+
+DAY = dt.date(2024, 5, 1)
+BEFORE, AFTER, BYTES = 2_000, 1_500, 9_000
+TASK = """
+- name: {topic}_hits
+  topic: {topic}
+  period: 1d
+  dimensions: [{{name: path, extract: {{delimiter: " ", index: 6}}}}]
+  metrics: [count]
+"""
+
+
+def lines(first: int, number: int) -> list[str]:
+    at = f"{DAY.strftime('%d/%b/%Y')}:10:00:00 +0000"
+    return [f'h - - [{at}] "GET /{n} HTTP/1.1" 200 {n}' for n in range(first, first + number)]
+
+
+def send(platform: Platform, topic: str, texts: list[str]) -> None:
+    """As a producer does that knows nothing of identities."""
+    producer = KafkaProducer(bootstrap_servers=platform.settings.kafka.bootstrap, acks="all", linger_ms=5)
+    for number, text in enumerate(texts):
+        producer.send(topic, text.encode(), partition=number % 2)
+    producer.close()
+
+
+def logs_of(platform: Platform, topic: str) -> list[PartitionLog]:
+    return list(eras.logs(engine(platform.settings), topic).values())
+
+
+def at_rest(platform: Platform, topic: str) -> Hops:
+    """The hops once both layers have everything that Kafka has."""
+
+    def look() -> Hops | None:
+        hops = audit(platform.settings, topic, hive=False)
+        moving = [each for each in hops.in_flight if "nightly_batch" not in each and "front-ends" not in each]
+        return None if moving else hops
+
+    return until(look, DRAIN_SECONDS, "both layers have all", 0.5)
+
+
+def lose_tail(platform: Platform, topic: str) -> dict[int, int]:
+    """kill -9 Kafka, cut bytes off the end of partition 0, and wait until it is back; returns the ends."""
+    platform.kill_daemon("kafka")
+    folder = Path(platform.settings.home) / "data" / "kafka" / f"{topic}-0"
+    segment = max(folder.glob("*.log"))
+    os.truncate(segment, segment.stat().st_size - random.Random(topic).randint(BYTES // 3, BYTES))  # noqa: S311
+
+    def back() -> dict[int, int]:
+        try:
+            health.kafka(platform.settings)
+            return kafka_ends(platform.settings, topic)
+        except Exception:  # it is coming back
+            return {}
+
+    return until(back, what="Kafka is back")
+
+
+def test_lines_that_came_to_the_offsets_of_lost_ones_all_count_and_none_twice(platform: Platform) -> None:
+    topic = f"tail_{secrets.token_hex(4)}"
+    with Topics(platform.settings) as topics:
+        topics.create(topic, partitions=2)
+    done = platform.sluice("tasks", "apply", "-f", "-", text=TASK.format(topic=topic))
+    assert done.returncode == 0, done.stderr
+    send(platform, topic, lines(0, BEFORE))
+    before = at_rest(platform, topic)
+    assert (before.online, before.archived) == (BEFORE, BEFORE)
+    ends = lose_tail(platform, topic)
+    assert ends[0] < BEFORE // 2 == ends[1]
+    send(platform, topic, lines(BEFORE, AFTER))
+    until(lambda: 1 in {len(log.eras) - 1 for log in eras.logs(engine(platform.settings), topic).values()})
+    hops = at_rest(platform, topic)
+    assert (hops.online, hops.archived, hops.kafka) == (BEFORE + AFTER,) * 3, hops
+    found = {each.partition: each for each in verify(platform.settings, topic)}
+    assert [each.problems for each in found.values()] == [(), ()]
+    night = [sys.executable, str(platform.settings.root / "jobs" / "nightly.py"), "--topic", topic]
+    subprocess.run(
+        [*night, "--day", DAY.isoformat(), "--run-id", "tail"],
+        env=environment(platform.settings), check=True, timeout=COMMAND_SECONDS,
+    )  # fmt: skip
+    wanted = Counter({(f"/{n}",): 1 for n in range(BEFORE + AFTER)})
+    for layer in ("online", "offline"):
+        values = platform.counted(f"{topic}_hits", DAY, layer).values
+        assert Counter({series[1]: metrics["count"] for series, metrics in values.items()}) == wanted
+    assert not hops.disagreements
