@@ -13,6 +13,7 @@ from kafka.partitioner.default import murmur2
 
 from sluice.collection.render import PARTITIONER
 from sluice.runtime.jvm import java
+from sluice.transmission.record_writer import LineRecord
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +39,15 @@ def test_a_files_stretches_go_round_robin(classes: str, count: int) -> None:
     first -= (first & (1 << 31)) << 1  # signed, as in Java
     numbers = [0, 1, 2, 9, 10, 99, 100, 4_000_000_000, 2**53]
     assert partitions(classes, stretches(FILE, numbers), count) == [(first + n) % count for n in numbers]
+
+
+def test_a_record_of_the_platform_s_own_goes_where_the_edges_would_send_it(classes: str) -> None:
+    """`sluice.transmission.record_writer` replays lines: copies must meet in one partition."""
+    places = [(f"web{n}", f"caf\u00e9.{n}.log", n * 300_000) for n in range(50)]
+    records = [LineRecord(*place, b"") for place in places]
+    keys = [record.key for record in records]
+    for count in (1, 7, 16):
+        assert partitions(classes, keys, count) == [record.partition(count) for record in records]
 
 
 def test_a_busy_file_loads_all_partitions_evenly(classes: str) -> None:

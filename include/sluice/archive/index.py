@@ -213,10 +213,21 @@ def files_for(
         rows = connection.execute(query).all()
     if day is not None and between is not None:
         rows = [row for row in rows if _has(row.days[day.isoformat()], *between)]
-    return [
-        IndexedFile(**{**row._mapping, "days": {name: _lines(said) for name, said in row.days.items()}})
-        for row in rows
-    ]
+    return [_indexed(row) for row in rows]
+
+
+def file_at(database: Engine, topic: str, partition: int, position: int) -> IndexedFile | None:
+    """The file that has the record at that position; None if none has."""
+    own = (files.c.topic == topic, files.c.partition == partition, files.c.first <= position)
+    query = select(*(files.c[name] for name in IndexedFile.__dataclass_fields__))
+    query = query.where(*own, files.c.next > position, files.c.records > 0)
+    with database.connect() as connection:
+        row = connection.execute(query.order_by(files.c.first.desc()).limit(1)).one_or_none()
+    return None if row is None else _indexed(row)
+
+
+def _indexed(row: Any) -> IndexedFile:
+    return IndexedFile(**{**row._mapping, "days": {name: _lines(said) for name, said in row.days.items()}})
 
 
 def _has_lines_of(day: date) -> sqlalchemy.ColumnElement[bool]:

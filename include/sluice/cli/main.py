@@ -130,6 +130,11 @@ COMMANDS = {
         "sluice.cli.results", "results", "Print what a task counted: filtered, rolled up, sorted."
     ),
     "lines": Lazy("sluice.cli.lines", "lines", "Print the log lines behind a result."),
+    "deadletters": Lazy(
+        "sluice.cli.dead_letters",
+        "app",
+        "Lines that no task counts: list, show and export them, replay them into another topic.",
+    ),
     "sql": Lazy("sluice.cli.results", "sql", "Run one SQL statement against Hive."),
     "audit": Lazy(
         "sluice.cli.audit", "audit", "Follow the lines from hop to hop and prove that none is lost."

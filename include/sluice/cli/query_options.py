@@ -1,7 +1,9 @@
-"""What `sluice results` and `sluice lines` are asked, refused by the names of their options."""
+"""What commands that query are asked, refused by the names of their options."""
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -34,6 +36,23 @@ def span(since: str | None, until: str | None) -> tuple[int | None, int | None]:
     if begin is not None and end is not None and begin > end:
         raise BadOption(f"--from {since} is after --to {until}: swap them")
     return begin, end
+
+
+#: Seconds of the units that a duration may have.
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def ago(option: str, text: str) -> dt.datetime:
+    """When it was so long ago as the option says: 90s, 30m, 1h, 7d. Raises BadOption."""
+    found = re.fullmatch(r"(\d{1,6})([smhd])", text)
+    if found is None:
+        raise BadOption(f"--{option}: {text[:100]!r} is no duration: write 90s, 30m, 1h or 7d")
+    return dt.datetime.now(dt.UTC) - dt.timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+
+
+def at_ms(ms: int | None) -> dt.datetime | None:
+    """A time in ms since the epoch, in UTC."""
+    return None if ms is None else dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(milliseconds=ms)
 
 
 @contextmanager

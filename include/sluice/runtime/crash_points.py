@@ -21,7 +21,8 @@ from typing import Literal
 #: topic; another one has the topic's lock but is not its owner yet; it is the owner but has read nothing; an
 #: archive file is written under its temporary name but not claimed; it is claimed but not yet in the index; a
 #: backfill's blocks of a day are written but nothing points to them; they are pointed to but their results
-#: are not yet projected; a topic is deleted from Kafka but not forgotten in PostgreSQL.
+#: are not yet projected; a topic is deleted from Kafka but not forgotten in PostgreSQL; a portion of replayed
+#: dead letters is in Kafka.
 Point = Literal[
     "state_put",
     "state_written",
@@ -37,6 +38,7 @@ Point = Literal[
     "backfill_blocks",
     "backfill_replaced",
     "topic_deleted",
+    "letters_sent",
 ]
 
 _reached: Counter[str] = Counter()

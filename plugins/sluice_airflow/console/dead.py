@@ -5,14 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-import pyarrow as pa
 from fastapi import APIRouter, HTTPException, Query, Request, Response, status
 
-from sluice.engine.extract import BatchLines
-from sluice.engine.parse import NO_EVENT_TIME, NOT_GENUINE
+from sluice.letters.explanation import tried
 from sluice.runtime.days import today
 from sluice.storage.tables.dead_letters import MOST, DeadLetter, by_reason, newest
-from sluice.tasks import TopicSpec
 from sluice_airflow.api.security import Reader, may
 from sluice_airflow.api.stores import Database, Tasks, Topics
 from sluice_airflow.console.days import AskedDay
@@ -24,8 +21,8 @@ router = APIRouter(route_class=PageRoute)
 
 #: Days that the table shows, and samples below it.
 DAYS, SAMPLES = 14, 20
-#: Characters of a line, and of what stood where its time was looked for.
-SHOWN, FOUND = 400, 80
+#: Characters of a line.
+SHOWN = 400
 
 
 @router.get("/dead")
@@ -75,22 +72,3 @@ def dead(
 def shown(letter: DeadLetter) -> str:
     """The beginning of the line, as text."""
     return letter.line.decode(errors="replace").replace("\0", "\ufffd")[:SHOWN]
-
-
-def tried(letter: DeadLetter, topic: TopicSpec) -> str:
-    """What was done with the line before it was given up, and what came of it."""
-    if letter.reason == NOT_GENUINE:
-        return "Its record came with an identity (host, file, offset) whose proof is wrong."
-    if letter.unreadable is not None:
-        return f"Kafka's bytes could not be read as lines: {letter.unreadable}."
-    if letter.reason != NO_EVENT_TIME:
-        return f"The line has {letter.size:,} bytes: {letter.reason}."
-    time = topic.time
-    if time is None or time.extract is None:
-        return "No time in brackets, like [17/May/2015:10:05:03 +0000], was found in it."
-    values = BatchLines(pa.array([letter.line], pa.binary()), {}, topic).values(time.extract)
-    where = ", ".join(f"{key} {value!r}" for key, value in time.extract.model_dump(exclude_none=True).items())
-    if not len(values.distinct):
-        return f"Its time was looked for by {where}: nothing is there."
-    found = values.distinct[0].as_py()[:FOUND]
-    return f"Its time was looked for by {where}: {found!r} is no time of the format {time.format!r}."

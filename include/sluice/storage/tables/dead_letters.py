@@ -1,4 +1,4 @@
-"""Lines that no task counts: how many, by reason and day of arrival, and the newest of them."""
+"""Lines that no task counts: how many there are, by what, the newest of them, and all of them in order."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -13,8 +14,10 @@ from sluice.storage.tables.schema import dead_letters
 
 #: Letters that are counted at most, the newest ones: there may be as many as lines.
 MOST = 100_000
-#: How long PostgreSQL may look for an answer.
+#: How long PostgreSQL may look for an answer that a page waits for.
 PATIENCE = "5s"
+#: Letters that are read at a time; each has at most 4 KiB of its line.
+PAGE = 1_000
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,49 @@ class DeadLetter:
     arrived_at: datetime
     unreadable: str | None = None  # what was wrong with the record's bytes; `line` is then their beginning
     last_offset: int | None = None  # of the records that could not be read
+
+    @property
+    def place(self) -> str:
+        """Its name in a topic: partition/position.line, as `sluice lines` prints places."""
+        return f"{self.partition}/{self.offset}.{self.line_in_record}"
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        return self.partition, self.offset, self.line_in_record
+
+
+@dataclass(frozen=True)
+class LetterFilter:
+    """Some letters of a topic: those of a reason, if one is given, that arrived in [since, until)."""
+
+    topic: str
+    reason: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def conditions(self) -> list[sa.ColumnElement[bool]]:
+        t = dead_letters.c
+        found = [t.topic == self.topic]
+        if self.reason:
+            found.append(t.reason == self.reason)
+        if self.since is not None:
+            found.append(t.arrived_at >= self.since)
+        if self.until is not None:
+            found.append(t.arrived_at < self.until)
+        return found
+
+
+@dataclass(frozen=True)
+class LetterGroup:
+    """Letters of one reason, partition and file."""
+
+    reason: str
+    partition: int
+    host: str | None
+    src_file: str | None
+    letters: int
+    first: datetime  # arrival
+    last: datetime
 
 
 def by_reason(engine: sa.Engine, topic: str, since: datetime) -> dict[str, dict[date, int]]:
@@ -69,19 +115,75 @@ def newest(
     since: none that came before; a reason that is rare would else be looked for among all letters there are.
     Raises OperationalError if it takes too long.
     """
-    t = dead_letters
-    names = ("bytes" if name == "size" else name for name in DeadLetter.__dataclass_fields__)
-    query = sa.select(*(t.c[name] for name in names)).where(t.c.topic == topic)
-    if reason:
-        query = query.where(t.c.reason == reason)
-    if since is not None:
-        query = query.where(t.c.arrived_at >= since)
+    chosen = LetterFilter(topic, reason, since)
+    conditions = chosen.conditions()
     if day is not None:
         begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        query = query.where(t.c.arrived_at >= begin, t.c.arrived_at < begin + timedelta(days=1))
-    order = (t.c.arrived_at.desc(), t.c.partition, t.c.offset.desc(), t.c.line_in_record)
+        conditions += LetterFilter(topic, "", begin, begin + timedelta(days=1)).conditions()
     with _impatient(engine) as connection:
-        return [DeadLetter(*row) for row in connection.execute(query.order_by(*order).limit(limit))]
+        return _newest(connection, conditions, limit)
+
+
+def newest_of(engine: sa.Engine, chosen: LetterFilter, limit: int) -> list[DeadLetter]:
+    """The newest of these letters, however long it takes."""
+    with engine.connect() as connection:
+        return _newest(connection, chosen.conditions(), limit)
+
+
+def groups(engine: sa.Engine, chosen: LetterFilter) -> Iterator[LetterGroup]:
+    """All groups of these letters, the largest first."""
+    t = dead_letters.c
+    by = (t.reason, t.partition, t.host, t.src_file)
+    number = sa.func.count()
+    query = sa.select(*by, number, sa.func.min(t.arrived_at), sa.func.max(t.arrived_at))
+    query = query.where(*chosen.conditions()).group_by(*by).order_by(number.desc(), *by)
+    with engine.connect() as connection:
+        for row in connection.execution_options(stream_results=True).execute(query):
+            yield LetterGroup(*row)
+
+
+def all_in_order(engine: sa.Engine, chosen: LetterFilter) -> Iterator[DeadLetter]:
+    """All of these letters by partition and place there, a page at a time.
+
+    Each page is a query of its own, so no transaction stays open however long the caller takes.
+    """
+    t = dead_letters.c
+    place = (t.partition, t.offset, t.line_in_record)
+    query = _letters(chosen.conditions()).order_by(*place).limit(PAGE)
+    after: DeadLetter | None = None
+    while True:
+        some = query if after is None else query.where(sa.tuple_(*place) > sa.tuple_(*after.key))
+        with engine.connect() as connection:
+            page = [DeadLetter(*row) for row in connection.execute(some)]
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1]
+
+
+def at_place(
+    engine: sa.Engine, topic: str, partition: int, offset: int, line_in_record: int
+) -> DeadLetter | None:
+    """The letter that has this place; None if there is none."""
+    t = dead_letters.c
+    own = (t.partition == partition, t.offset == offset, t.line_in_record == line_in_record)
+    with engine.connect() as connection:
+        row = connection.execute(_letters([t.topic == topic, *own])).one_or_none()
+    return None if row is None else DeadLetter(*row)
+
+
+def _letters(conditions: list[sa.ColumnElement[bool]]) -> sa.Select[Any]:
+    names = ("bytes" if name == "size" else name for name in DeadLetter.__dataclass_fields__)
+    return sa.select(*(dead_letters.c[name] for name in names)).where(*conditions)
+
+
+def _newest(
+    connection: sa.Connection, conditions: list[sa.ColumnElement[bool]], limit: int
+) -> list[DeadLetter]:
+    t = dead_letters.c
+    order = (t.arrived_at.desc(), t.partition, t.offset.desc(), t.line_in_record)
+    query = _letters(conditions).order_by(*order).limit(limit)
+    return [DeadLetter(*row) for row in connection.execute(query)]
 
 
 def of_dimensions(engine: sa.Engine, topic: str) -> list[tuple[int, int, int]]:

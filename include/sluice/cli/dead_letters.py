@@ -1,0 +1,282 @@
+"""`sluice deadletters ...`: lines that no task counts, and how they come to count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sluice.cli.asked_by import me
+from sluice.cli.output.format import Format, plain, printable, table, write
+from sluice.cli.query_options import BadOption, ago, at_ms, span
+
+if TYPE_CHECKING:
+    from sluice.letters.replay import ReplayReport
+    from sluice.storage.tables.dead_letters import DeadLetter, LetterFilter
+
+app = typer.Typer(help="Dead letters: lines that no task counts.", no_args_is_help=True)
+
+#: Groups that a table shows.
+MOST_GROUPS = 50
+#: Characters of a line in a list.
+SHOWN = 100
+
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+Reason = Annotated[
+    str, typer.Option(metavar="TEXT", help="Only those of this reason, as `sluice deadletters list` has it.")
+]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="TIME", help="Only those that arrived then or later (UTC without an offset)."
+    ),
+]
+To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Only those that arrived before.")]
+Since = Annotated[
+    str, typer.Option(metavar="DURATION", help="Only those that arrived in the last 90s, 30m, 1h or 7d.")
+]
+Style = Annotated[Format, typer.Option("--format", help="How to print.")]
+
+
+@app.command("list")
+def list_(
+    topic: Topic,
+    *,
+    reason: Reason = "",
+    begin: From = None,
+    end: To = None,
+    since: Since = "",
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=10_000, help="Show the newest N after the counts.")
+    ] = 20,
+    style: Style = Format.TABLE,
+) -> None:
+    """Count a topic's dead letters by reason, partition and file, and show the newest ones.
+
+    A dead letter is a line without a time that the topic's format finds, one that is too long, a forged one,
+    or what is left of a record that cannot be read. Both layers leave it out alike.
+
+    Examples:
+      sluice deadletters list shop --since 1h
+      sluice deadletters list shop --reason 'no event time' --from 2015-05-17 --format json
+
+    CSV has the counts alone.
+    """
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.storage.tables import dead_letters
+
+    chosen = _chosen(topic, reason, begin, end, since)
+    database = engine(get_settings())
+    found = dead_letters.groups(database, chosen)
+    columns = ["reason", "letters", "partition", "host", "file", "first", "last"]
+    shown = islice(found, MOST_GROUPS) if style is Format.TABLE else found
+    rows = [[g.reason, g.letters, g.partition, g.host, g.src_file, g.first, g.last] for g in shown]
+    rest = sum(1 for _ in found)
+    if style is Format.CSV:
+        write(columns, rows, style)
+        return
+    letters = dead_letters.newest_of(database, chosen, limit)
+    if style is Format.JSON:
+        groups = [dict(zip(columns, plain(row), strict=True)) for row in rows]
+        document = {"groups": groups, "newest": [plain(_document(each)) for each in letters]}
+        typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
+        return
+    if not rows:
+        typer.echo("no dead letters")
+        return
+    typer.echo(table(columns, plain(rows)), nl=False)
+    if rest:
+        typer.echo(f"and {rest:,} more groups: --format csv has all of them")
+    newest = [[each.place, each.arrived_at, each.reason, _beginning(each)] for each in letters]
+    typer.echo("\n" + table(["id", "arrived", "reason", "line"], plain(newest)), nl=False)
+
+
+@app.command()
+def show(
+    topic: Topic,
+    place: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="As `sluice deadletters list` prints it: PARTITION/OFFSET.LINE."),
+    ],
+) -> None:
+    """Print one dead letter: its whole line, where it comes from, why it is one, what would make it count.
+
+    The line is taken from the archive, or from Kafka. What would steer a terminal is printed as text.
+
+    Example:
+      sluice deadletters show shop 3/1024.0
+    """
+    from sluice.letters.explanation import readers, remedy, tried
+    from sluice.letters.whole import WholeLines
+    from sluice.runtime.positions import shown as position
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.storage.tables import dead_letters
+    from sluice.tasks.topics import TopicStore
+
+    settings = get_settings()
+    store = TopicStore(engine(settings))
+    store.require(topic)
+    letter = dead_letters.at_place(engine(settings), topic, *_place(place))
+    if letter is None:
+        raise BadOption(
+            f"topic {topic} has no dead letter {place}: `sluice deadletters list {topic}` shows ids"
+        )
+    line = WholeLines(settings, topic).line(letter)
+    rows = [
+        ("topic", topic),
+        ("id", letter.place),
+        ("reason", letter.reason),
+        ("arrived", plain(letter.arrived_at)),
+        ("host", letter.host),
+        ("file", letter.src_file),
+        ("offset in it", letter.src_offset),
+        (
+            "Kafka",
+            f"partition {letter.partition}, offset {position(letter.offset)}, line {letter.line_in_record}",
+        ),
+        ("last offset", None if letter.last_offset is None else position(letter.last_offset)),
+        ("bytes", f"{letter.size:,}"),
+        ("tried", tried(letter, store.get(topic))),
+        ("would count by", remedy(letter)),
+    ]
+    if line is not None:
+        others = (each.spec for each in store.list() if each.spec.name != topic)
+        rows += [
+            ("read by", f"topic {name}, as of {plain(at)}") for name, at in readers(line, others).items()
+        ]
+    for label, value in rows:
+        if value is not None:
+            typer.echo(f"{label:<15} {printable(str(value))}")
+    typer.echo("line" if line is not None else f"the first {len(letter.line):,} bytes")
+    typer.echo(printable(plain(letter.line if line is None else line)))
+
+
+@app.command()
+def export(
+    topic: Topic,
+    *,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", help="Where to: FILE.jsonl, FILE.csv or FILE.parquet."),
+    ],
+    reason: Reason = "",
+    begin: From = None,
+    end: To = None,
+    since: Since = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+) -> None:
+    """Write dead letters to a file, each with its whole line: JSON lines, CSV or Parquet.
+
+    The file appears when it is complete, and only you may read it. Where the archive and Kafka have lost a
+    line, whole is false, and the line is its beginning. In CSV a text that a spreadsheet would run as a
+    formula begins with an apostrophe.
+
+    Examples:
+      sluice deadletters export shop --out letters.parquet
+      sluice deadletters export shop --reason 'no event time' --since 7d --out letters.csv
+    """
+    from sluice.letters.export import export as write_file
+    from sluice.letters.whole import WholeLines
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.storage.tables.dead_letters import all_in_order
+
+    settings = get_settings()
+    chosen = _chosen(topic, reason, begin, end, since)
+    letters = all_in_order(engine(settings), chosen)
+    number = write_file(WholeLines(settings, topic).of(letters), out, force=force)
+    typer.echo(f"{out}: {number:,} dead letters")
+
+
+@app.command()
+def replay(
+    topic: Topic,
+    *,
+    into: Annotated[
+        str, typer.Option(metavar="TOPIC", help="The topic whose format reads them; its tasks count them.")
+    ],
+    reason: Reason = "",
+    begin: From = None,
+    end: To = None,
+    since: Since = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")] = False,
+    style: Style = Format.TABLE,
+) -> None:
+    """Send dead letters that another topic can read to that topic, where both layers count each once.
+
+    The format of a topic never changes once it has lines, so a corrected format is another topic: describe it
+    (`sluice topics apply`), and apply its tasks. Only lines in which it finds a time are sent, each under its
+    own identity. So a command that was killed, or is repeated, or runs twice at once, doubles nothing. In
+    their own topic the lines stay dead letters.
+
+    Examples:
+      sluice deadletters replay shop --into shop_2 --dry-run
+      sluice deadletters replay shop --into shop_2 --reason 'no event time'
+    """
+    from sluice.letters.replay import replay as send
+    from sluice.runtime.settings import get_settings
+
+    chosen = _chosen(topic, reason, begin, end, since)
+
+    def told(report: ReplayReport) -> None:
+        if style is Format.TABLE:
+            typer.echo(f"{report.looked_at:,} looked at, {report.sent:,} to send or sent", err=True)
+
+    report = send(get_settings(), chosen, into, who=me(), dry_run=dry_run, told=told)
+    verb = "would be sent" if dry_run else "sent"
+    rows: list[tuple[str, str, int]] = [(verb, str(day), lines) for day, lines in sorted(report.days.items())]
+    if report.counted_before:
+        rows.append(("left out", f"{into} has them already", report.counted_before))
+    rows += [
+        ("left out", f"{into} cannot read them: {why}", n) for why, n in sorted(report.still_dead.items())
+    ]
+    rows += [("left out", why, n) for why, n in sorted(report.refused.items())]
+    write(["lines", "day of event time, or why not", "number"], rows, style)
+    if style is Format.TABLE:
+        typer.echo(_conclusion(report, topic, into, dry_run))
+
+
+def _conclusion(report: ReplayReport, topic: str, into: str, dry_run: bool) -> str:
+    if dry_run:
+        return f"{report.sent:,} of {report.looked_at:,} dead letters of {topic} would be sent to {into}"
+    sent = f"{report.sent:,} of {report.looked_at:,} dead letters of {topic} were sent to {into}"
+    return f"{sent}: the speed layer counts them in seconds, and the next night computes their days"
+
+
+def _chosen(topic: str, reason: str, begin: str | None, end: str | None, since: str) -> LetterFilter:
+    """The letters that the options name. Raises BadOption, UnknownTopic."""
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.storage.tables.dead_letters import LetterFilter
+    from sluice.tasks.topics import TopicStore
+
+    first, until = map(at_ms, span(begin, end))
+    if since and first is not None:
+        raise BadOption("--since and --from: give one of them")
+    TopicStore(engine(get_settings())).require(topic)
+    return LetterFilter(topic, reason, ago("since", since) if since else first, until)
+
+
+def _place(text: str) -> Sequence[int]:
+    """Partition, position and line of an id. Raises BadOption."""
+    partition, _, rest = text.partition("/")
+    offset, _, line = rest.partition(".")
+    numbers = [partition, offset, line or "0"]
+    if not all(each.isascii() and each.isdigit() and len(each) <= 18 for each in numbers):  # noqa: PLR2004
+        raise BadOption(f"{text[:100]!r} is no id: write PARTITION/OFFSET.LINE, such as 3/1024.0")
+    return [int(each) for each in numbers]
+
+
+def _document(letter: DeadLetter) -> dict[str, Any]:
+    return {"id": letter.place, **vars(letter)}
+
+
+def _beginning(letter: DeadLetter) -> str:
+    text: str = plain(letter.line)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
