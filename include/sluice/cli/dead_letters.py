@@ -17,11 +17,13 @@ from sluice.cli.query_options import BadOption, ago, at_ms, span
 if TYPE_CHECKING:
     from sluice.letters.replay import ReplayReport
     from sluice.storage.tables.dead_letters import DeadLetter, LetterFilter
+    from sluice.tasks.topic_spec import TopicSpec
 
 app = typer.Typer(help="Dead letters: lines that no task counts.", no_args_is_help=True)
 
 #: Groups that a table shows.
 MOST_GROUPS = 50
+GROUP_COLUMNS = ("reason", "letters", "partition", "host", "file", "first", "last")
 #: Characters of a line in a list.
 SHOWN = 100
 
@@ -73,27 +75,30 @@ def list_(
     chosen = _chosen(topic, reason, begin, end, since)
     database = engine(get_settings())
     found = dead_letters.groups(database, chosen)
-    columns = ["reason", "letters", "partition", "host", "file", "first", "last"]
     shown = islice(found, MOST_GROUPS) if style is Format.TABLE else found
-    rows = [[g.reason, g.letters, g.partition, g.host, g.src_file, g.first, g.last] for g in shown]
+    groups = [[g.reason, g.letters, g.partition, g.host, g.src_file, g.first, g.last] for g in shown]
     rest = sum(1 for _ in found)
     if style is Format.CSV:
-        write(columns, rows, style)
+        write(GROUP_COLUMNS, groups, style)
         return
-    letters = dead_letters.newest_of(database, chosen, limit)
+    newest = dead_letters.newest_of(database, chosen, limit)
     if style is Format.JSON:
-        groups = [dict(zip(columns, plain(row), strict=True)) for row in rows]
-        document = {"groups": groups, "newest": [plain(_document(each)) for each in letters]}
+        named = [dict(zip(GROUP_COLUMNS, plain(row), strict=True)) for row in groups]
+        document = {"groups": named, "newest": [plain({"id": each.place, **vars(each)}) for each in newest]}
         typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
-        return
-    if not rows:
+    else:
+        _print_list(groups, rest, newest)
+
+
+def _print_list(groups: Sequence[Sequence[Any]], rest: int, newest: Sequence[DeadLetter]) -> None:
+    if not groups:
         typer.echo("no dead letters")
         return
-    typer.echo(table(columns, plain(rows)), nl=False)
+    typer.echo(table(GROUP_COLUMNS, plain(groups)), nl=False)
     if rest:
         typer.echo(f"and {rest:,} more groups: --format csv has all of them")
-    newest = [[each.place, each.arrived_at, each.reason, _beginning(each)] for each in letters]
-    typer.echo("\n" + table(["id", "arrived", "reason", "line"], plain(newest)), nl=False)
+    rows = [[each.place, each.arrived_at, each.reason, _beginning(each)] for each in newest]
+    typer.echo("\n" + table(["id", "arrived", "reason", "line"], plain(rows)), nl=False)
 
 
 @app.command()
@@ -111,9 +116,8 @@ def show(
     Example:
       sluice deadletters show shop 3/1024.0
     """
-    from sluice.letters.explanation import readers, remedy, tried
+    from sluice.letters.explanation import readers
     from sluice.letters.whole import WholeLines
-    from sluice.runtime.positions import shown as position
     from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
     from sluice.storage.tables import dead_letters
@@ -128,23 +132,7 @@ def show(
             f"topic {topic} has no dead letter {place}: `sluice deadletters list {topic}` shows ids"
         )
     line = WholeLines(settings, topic).line(letter)
-    rows = [
-        ("topic", topic),
-        ("id", letter.place),
-        ("reason", letter.reason),
-        ("arrived", plain(letter.arrived_at)),
-        ("host", letter.host),
-        ("file", letter.src_file),
-        ("offset in it", letter.src_offset),
-        (
-            "Kafka",
-            f"partition {letter.partition}, offset {position(letter.offset)}, line {letter.line_in_record}",
-        ),
-        ("last offset", None if letter.last_offset is None else position(letter.last_offset)),
-        ("bytes", f"{letter.size:,}"),
-        ("tried", tried(letter, store.get(topic))),
-        ("would count by", remedy(letter)),
-    ]
+    rows = _about(letter, store.get(topic))
     if line is not None:
         others = (each.spec for each in store.list() if each.spec.name != topic)
         rows += [
@@ -155,6 +143,28 @@ def show(
             typer.echo(f"{label:<15} {printable(str(value))}")
     typer.echo("line" if line is not None else f"the first {len(letter.line):,} bytes")
     typer.echo(printable(plain(letter.line if line is None else line)))
+
+
+def _about(letter: DeadLetter, topic: TopicSpec) -> list[tuple[str, object]]:
+    """What is known of a letter beside its line."""
+    from sluice.letters.explanation import remedy, tried
+    from sluice.runtime.positions import shown
+
+    record = f"partition {letter.partition}, offset {shown(letter.offset)}"
+    return [
+        ("topic", letter.topic),
+        ("id", letter.place),
+        ("reason", letter.reason),
+        ("arrived", plain(letter.arrived_at)),
+        ("host", letter.host),
+        ("file", letter.src_file),
+        ("offset in it", letter.src_offset),
+        ("Kafka", f"{record}, line {letter.line_in_record}"),
+        ("last offset", None if letter.last_offset is None else shown(letter.last_offset)),
+        ("bytes", f"{letter.size:,}"),
+        ("tried", tried(letter, topic)),
+        ("would count by", remedy(letter)),
+    ]
 
 
 @app.command()
@@ -271,10 +281,6 @@ def _place(text: str) -> Sequence[int]:
     if not all(each.isascii() and each.isdigit() and len(each) <= 18 for each in numbers):  # noqa: PLR2004
         raise BadOption(f"{text[:100]!r} is no id: write PARTITION/OFFSET.LINE, such as 3/1024.0")
     return [int(each) for each in numbers]
-
-
-def _document(letter: DeadLetter) -> dict[str, Any]:
-    return {"id": letter.place, **vars(letter)}
 
 
 def _beginning(letter: DeadLetter) -> str:
