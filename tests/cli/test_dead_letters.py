@@ -91,6 +91,12 @@ def test_many_groups_are_cut_and_counted(database: sa.Engine) -> None:
     assert "and 13 more groups" in run("list", "logs").stdout
 
 
+def test_a_topic_whose_tasks_are_gone_still_has_its_letters(database: sa.Engine) -> None:
+    book(database, letter(1, topic="old"))
+    assert "0/1.0" in run("list", "old").stdout
+    assert "No time in brackets" in run("show", "old", "0/1.0").stdout
+
+
 def test_one_letter_is_shown_with_its_whole_line_and_harms_no_terminal() -> None:
     found = run("show", "logs", "0/3.0")
     assert found.exit_code == 0, found.output

@@ -85,7 +85,7 @@ def test_each_replayed_line_counts_once_in_both_layers(
     assert {each["number"] for each in json.loads(looked.stdout)} == {LINES, 1}
     monkeypatch.setenv("SLUICE_FAULT", "letters_sent:2")
     killed = platform.sluice("deadletters", "replay", wrong, "--into", right)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert killed.returncode in {-signal.SIGKILL, 128 + signal.SIGKILL}, killed.stderr
     monkeypatch.delenv("SLUICE_FAULT")
     command = [sys.executable, "-m", "sluice.cli.main", "--instance", platform.settings.instance]
     replay = [*command, "deadletters", "replay", wrong, "--into", right]

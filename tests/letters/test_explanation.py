@@ -38,7 +38,7 @@ def test_what_was_tried(found: object, topic: TopicSpec, said: str) -> None:
         ({"reason": "forged"}, "Nothing here"),
         ({"reason": "undecodable", "unreadable": "undecodable: x"}, "must send it again"),
         ({"reason": "line over 4 bytes"}, "higher limits.line_bytes (7 or more)"),
-        ({"reason": "dimension over 1000 bytes: path"}, "Tasks of another topic"),
+        ({"reason": "dimension over 1000 bytes: path"}, "for good"),
     ],
 )
 def test_what_would_make_it_count(changed: dict[str, str], said: str) -> None:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
 from sluice.letters import replay as module
-from sluice.letters.replay import LetterReplay, ReplayRefused, check, replay
+from sluice.letters.replay import LetterReplay, ReplayRefused, check, replay, replayable
 from sluice.runtime.settings import Limits, Settings
 from sluice.speed.ledger import ByteLedger
 from sluice.storage.tables import history, schema
@@ -131,6 +131,21 @@ def test_a_dry_run_only_looks() -> None:
 def test_a_line_over_the_limit_stays() -> None:
     report = run(SpeedLayer(), line_bytes=20)
     assert (report.sent, report.still_dead["line over 20 bytes"]) == (0, COUNTED)
+
+
+def test_letters_are_replayed_for_as_long_as_a_ledger_knows_them() -> None:
+    """Retention forgets a file of the ledger `retention.days` after the commit that counted its last line."""
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    settings = Settings.model_validate({"retention": {"days": 10}})
+    later = now + timedelta(days=100)
+    first = replayable(LetterFilter("logs", until=later), settings, now)
+    assert first.until == now  # so that it was counted after it arrived
+    forgotten = now + timedelta(days=10)  # at the earliest, what is counted now
+    again = replayable(LetterFilter("logs", since=now - timedelta(days=99)), settings, forgotten)
+    assert again.since is not None
+    assert again.since > now
+    narrow = LetterFilter("logs", "forged", now - timedelta(days=2), now - timedelta(days=1))
+    assert replayable(narrow, settings, now) == narrow
 
 
 @pytest.fixture

@@ -54,6 +54,7 @@ def test_what_cannot_be_sent_is_refused() -> None:
     assert refusal(letter(), b"line") == ""
     assert refusal(letter(reason="forged"), b"line").startswith("forged")
     assert refusal(letter(unreadable="undecodable: x"), None).startswith("unreadable")
+    assert "earlier release" in refusal(letter(reason="dimension over 1024 bytes: path"), b"line")
     assert "whole line" in refusal(letter(), None)
     assert refusal(letter(), b"x" * (MOST_BYTES + 1)) == ""
     assert of_no_file(of_kafka(1))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sluice.letters.replay import ReplayReport
     from sluice.storage.tables.dead_letters import DeadLetter, LetterFilter
     from sluice.tasks.topic_spec import TopicSpec
+    from sluice.tasks.topics import TopicStore
 
 app = typer.Typer(help="Dead letters: lines that no task counts.", no_args_is_help=True)
 
@@ -121,11 +122,9 @@ def show(
     from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
     from sluice.storage.tables import dead_letters
-    from sluice.tasks.topics import TopicStore
 
     settings = get_settings()
-    store = TopicStore(engine(settings))
-    store.require(topic)
+    store = _known(topic)
     letter = dead_letters.at_place(engine(settings), topic, *_place(place))
     if letter is None:
         raise BadOption(
@@ -223,7 +222,7 @@ def replay(
     The format of a topic never changes once it has lines, so a corrected format is another topic: describe it
     (`sluice topics apply`), and apply its tasks. Only lines in which it finds a time are sent, each under its
     own identity. So a command that was killed, or is repeated, or runs twice at once, doubles nothing. In
-    their own topic the lines stay dead letters.
+    their own topic the lines stay dead letters. Letters that arrived before retention.days are left out.
 
     Examples:
       sluice deadletters replay shop --into shop_2 --dry-run
@@ -261,16 +260,26 @@ def _conclusion(report: ReplayReport, topic: str, into: str, dry_run: bool) -> s
 
 def _chosen(topic: str, reason: str, begin: str | None, end: str | None, since: str) -> LetterFilter:
     """The letters that the options name. Raises BadOption, UnknownTopic."""
-    from sluice.runtime.settings import get_settings
-    from sluice.storage.postgres import engine
     from sluice.storage.tables.dead_letters import LetterFilter
-    from sluice.tasks.topics import TopicStore
 
     first, until = map(at_ms, span(begin, end))
     if since and first is not None:
         raise BadOption("--since and --from: give one of them")
-    TopicStore(engine(get_settings())).require(topic)
+    _known(topic)
     return LetterFilter(topic, reason, ago("since", since) if since else first, until)
+
+
+def _known(topic: str) -> TopicStore:
+    """The topics, among which this one is, or was while lines came. Raises UnknownTopic."""
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.storage.tables.dead_letters import has_letters
+    from sluice.tasks.topics import TopicStore
+
+    database = engine(get_settings())
+    store = TopicStore(database)
+    store.require(topic, also=[topic] if has_letters(database, topic) else [])
+    return store
 
 
 def _place(text: str) -> Sequence[int]:

@@ -9,13 +9,11 @@ import pyarrow as pa
 
 from sluice.engine.extract import BatchLines
 from sluice.engine.parse import NO_EVENT_TIME, NOT_GENUINE, event_time
-from sluice.storage.tables.dead_letters import DeadLetter
+from sluice.storage.tables.dead_letters import OF_DIMENSION, DeadLetter
 from sluice.tasks.topic_spec import TopicSpec
 
 #: Characters of what stood where a line's time was looked for.
 FOUND = 80
-#: How earlier releases began the reason of a line that one task could not take (`batch.barred`).
-OF_DIMENSION = "dimension over "
 
 
 def tried(letter: DeadLetter, topic: TopicSpec) -> str:
@@ -50,7 +48,7 @@ def remedy(letter: DeadLetter) -> str:
             f"{replay}."
         )
     if letter.reason.startswith(OF_DIMENSION):
-        return f"Tasks of another topic, which skip it or count it each for itself: {replay}."
+        return "Nothing: an earlier release gave it up for all tasks, and both layers leave it out for good."
     return f"A higher limits.line_bytes ({letter.size:,} or more), and another topic: {replay}."
 
 

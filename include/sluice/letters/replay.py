@@ -40,6 +40,8 @@ from sluice.transmission.record_writer import LineRecord, RecordWriter
 from sluice.transmission.topics import Topics
 
 EPOCH = date(1970, 1, 1)
+#: More than the clocks of two hosts ever differ.
+CLOCKS_APART = timedelta(hours=1)
 
 
 class ReplayRefused(ValueError):
@@ -83,7 +85,7 @@ def replay(
     """
     database = engine(settings)
     check(database, chosen.topic, into)
-    chosen = _kept(chosen, settings)
+    chosen = replayable(chosen, settings)
     letters = WholeLines(settings, chosen.topic).of(all_in_order(database, chosen))
     ledger = ByteLedger.from_rows(vars(row) for row in CommitLog(database, into).ledger())
     if dry_run:
@@ -119,15 +121,17 @@ def check(database: sa.Engine, topic: str, into: str) -> None:
         )
 
 
-def _kept(chosen: LetterFilter, settings: Settings) -> LetterFilter:
-    """Those of the letters that came within retention.
+def replayable(chosen: LetterFilter, settings: Settings, now: datetime | None = None) -> LetterFilter:
+    """Those of the letters that arrived within retention, and not in the future, as a wrong clock may say.
 
-    A byte ledger forgets a file that long after its last line. So one of another topic knows a letter for as
-    long as the letter can be replayed.
+    A byte ledger forgets a file that long after its last line was counted. A letter arrived before it was
+    first replayed, so the ledger of the other topic knows it for as long as it can be replayed again.
     """
-    oldest = datetime.now(UTC) - timedelta(days=settings.retention.days)
+    now = now or datetime.now(UTC)
+    oldest = now - timedelta(days=settings.retention.days) + CLOCKS_APART
     since = oldest if chosen.since is None else max(oldest, chosen.since)
-    return LetterFilter(chosen.topic, chosen.reason, since, chosen.until)
+    until = now if chosen.until is None else min(now, chosen.until)
+    return LetterFilter(chosen.topic, chosen.reason, since, until)
 
 
 class LetterReplay:

@@ -9,7 +9,7 @@ There each position has 2^26 bytes, so no two lines overlap in a byte ledger.
 from __future__ import annotations
 
 from sluice.engine.parse import NOT_GENUINE
-from sluice.storage.tables.dead_letters import DeadLetter
+from sluice.storage.tables.dead_letters import OF_DIMENSION, DeadLetter
 from sluice.transmission.blocks import NEWLINE
 from sluice.transmission.line_identity import KAFKA_HOST
 from sluice.transmission.record_writer import LineRecord
@@ -43,10 +43,14 @@ def refusal(letter: DeadLetter, line: bytes | None) -> str:
         return "forged: nobody knows whose line it is"
     if letter.unreadable is not None:
         return "unreadable: there is no line"
+    if letter.reason.startswith(OF_DIMENSION):  # retention keeps it for ever, but no ledger
+        return "an earlier release gave it up for good"
     if line is None:
         return "its whole line is neither in the archive nor in Kafka"
-    if of_no_file(letter) and NEWLINE in line:
+    return _refused_of_no_file(line) if of_no_file(letter) else ""
+
+
+def _refused_of_no_file(line: bytes) -> str:
+    if NEWLINE in line:
         return "of no file, with a line feed inside: it would become several lines"
-    if of_no_file(letter) and len(line) > MOST_BYTES:
-        return f"of no file, and over {MOST_BYTES:,} bytes"
-    return ""
+    return f"of no file, and over {MOST_BYTES:,} bytes" if len(line) > MOST_BYTES else ""

@@ -4,6 +4,7 @@ order, for whoever takes the time.
 
 from __future__ import annotations
 
+import secrets
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,13 +14,14 @@ from sqlalchemy.exc import OperationalError
 
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
-from sluice.storage.tables import dead_letters
+from sluice.storage.tables import dead_letters, schema
 from sluice.storage.tables.dead_letters import (
     LetterFilter,
     all_in_order,
     at_place,
     by_reason,
     groups,
+    has_letters,
     newest,
     newest_of,
 )
@@ -104,3 +106,22 @@ def test_a_letter_has_a_place() -> None:
     assert found is not None
     assert found.place == "0/7.2"
     assert at_place(database, "logs", 0, 7, 1) is None
+
+
+@pytest.mark.stack
+def test_postgres_reads_all_in_order(stack: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_letters, "PAGE", 2)
+    topic, database = f"letters_{secrets.token_hex(5)}", engine(stack)
+    some = [
+        letter(n, topic=topic, partition=p, line_in_record=k) for p in (1, 0) for n in (2, 10) for k in (1, 0)
+    ]
+    book(database, *some)
+    chosen = LetterFilter(topic, "no event time", AT, AT + timedelta(hours=1))
+    assert [each.key for each in all_in_order(database, chosen)] == sorted(each.key for each in some)
+    assert [(each.partition, each.letters) for each in groups(database, chosen)] == [(0, 4), (1, 4)]
+    assert at_place(database, topic, 1, 10, 0) == letter(10, topic=topic, partition=1)
+    assert [each.offset for each in newest_of(database, chosen, 1)] == [10]
+    assert has_letters(database, topic)
+    with database.begin() as connection:
+        connection.execute(sa.delete(schema.dead_letters).where(schema.dead_letters.c.topic == topic))
+    assert not has_letters(database, topic)

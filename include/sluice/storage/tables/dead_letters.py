@@ -18,6 +18,9 @@ MOST = 100_000
 PATIENCE = "5s"
 #: Letters that are read at a time; each has at most 4 KiB of its line.
 PAGE = 1_000
+#: How the reason of a line begins that a release before 0023 of the schema gave up for all tasks
+#: (`of_dimensions`).
+OF_DIMENSION = "dimension over "
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,12 @@ def all_in_order(engine: sa.Engine, chosen: LetterFilter) -> Iterator[DeadLetter
         if len(page) < PAGE:
             return
         after = page[-1]
+
+
+def has_letters(engine: sa.Engine, topic: str) -> bool:
+    """Whether the topic has any."""
+    with engine.connect() as connection:
+        return connection.scalar(sa.select(sa.literal(1)).where(dead_letters.c.topic == topic).limit(1)) == 1
 
 
 def at_place(
