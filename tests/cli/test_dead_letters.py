@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,7 @@ def test_a_replay_says_what_was_sent_and_what_was_not(monkeypatch: pytest.Monkey
     def replay(settings: Any, chosen: Any, into: str, **options: Any) -> ReplayReport:
         given.append((chosen, into, options["dry_run"]))
         report = ReplayReport(9, 4, 2)
-        report.days[AT.date()] = 4
+        report.days.update([AT.date(), date(2015, 5, 17), date(2015, 5, 18), date(2016, 1, 1)])
         report.still_dead["no event time"] = 2
         report.refused["forged: nobody knows whose line it is"] = 1
         options["told"](report)
@@ -147,9 +147,12 @@ def test_a_replay_says_what_was_sent_and_what_was_not(monkeypatch: pytest.Monkey
     assert "4 of 9 dead letters of logs would be sent to shop" in found.stdout
     assert "shop has them already" in found.stdout
     assert "shop cannot read them: no event time" in found.stdout
-    assert "the next night computes their days" in run("replay", "logs", "--into", "shop").stdout
+    assert "the next night computes recent days" in run("replay", "logs", "--into", "shop").stdout
     rows = json.loads(run("replay", "logs", "--into", "shop", "--format", "json").stdout)
-    assert [row["number"] for row in rows] == [4, 2, 2, 1]
+    assert [row["number"] for row in rows] == [1, 1, 1, 1, 2, 2, 1]
+    assert "archived: sluice nightly --from 2015-05-17 --to 2015-05-18\n" in found.stdout
+    assert "sluice nightly --from 2016-01-01 --to 2016-01-01\n" in found.stdout
+    assert found.stdout.count("sluice nightly") == 2
     assert (given[0][0].reason, given[0][1:], given[1][2]) == ("forged", ("shop", True), False)
 
 

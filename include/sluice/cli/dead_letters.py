@@ -6,27 +6,24 @@ import json
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sluice.cli.asked_by import me
-from sluice.cli.output.format import Format, plain, printable, table, write
+from sluice.cli.output.dead_letters import GROUP_COLUMNS, about, print_list, print_report
+from sluice.cli.output.format import Format, plain, printable, write
 from sluice.cli.query_options import BadOption, ago, at_ms, span
 
 if TYPE_CHECKING:
     from sluice.letters.replay import ReplayReport
-    from sluice.storage.tables.dead_letters import DeadLetter, LetterFilter
-    from sluice.tasks.topic_spec import TopicSpec
+    from sluice.storage.tables.dead_letters import LetterFilter
     from sluice.tasks.topics import TopicStore
 
 app = typer.Typer(help="Dead letters: lines that no task counts.", no_args_is_help=True)
 
 #: Groups that a table shows.
 MOST_GROUPS = 50
-GROUP_COLUMNS = ("reason", "letters", "partition", "host", "file", "first", "last")
-#: Characters of a line in a list.
-SHOWN = 100
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 Reason = Annotated[
@@ -88,18 +85,7 @@ def list_(
         document = {"groups": named, "newest": [plain({"id": each.place, **vars(each)}) for each in newest]}
         typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
     else:
-        _print_list(groups, rest, newest)
-
-
-def _print_list(groups: Sequence[Sequence[Any]], rest: int, newest: Sequence[DeadLetter]) -> None:
-    if not groups:
-        typer.echo("no dead letters")
-        return
-    typer.echo(table(GROUP_COLUMNS, plain(groups)), nl=False)
-    if rest:
-        typer.echo(f"and {rest:,} more groups: --format csv has all of them")
-    rows = [[each.place, each.arrived_at, each.reason, _beginning(each)] for each in newest]
-    typer.echo("\n" + table(["id", "arrived", "reason", "line"], plain(rows)), nl=False)
+        print_list(groups, rest, newest)
 
 
 @app.command()
@@ -131,7 +117,7 @@ def show(
             f"topic {topic} has no dead letter {place}: `sluice deadletters list {topic}` shows ids"
         )
     line = WholeLines(settings, topic).line(letter)
-    rows = _about(letter, store.get(topic))
+    rows = about(letter, store.get(topic))
     if line is not None:
         others = (each.spec for each in store.list() if each.spec.name != topic)
         rows += [
@@ -142,28 +128,6 @@ def show(
             typer.echo(f"{label:<15} {printable(str(value))}")
     typer.echo("line" if line is not None else f"the first {len(letter.line):,} bytes")
     typer.echo(printable(plain(letter.line if line is None else line)))
-
-
-def _about(letter: DeadLetter, topic: TopicSpec) -> list[tuple[str, object]]:
-    """What is known of a letter beside its line."""
-    from sluice.letters.explanation import remedy, tried
-    from sluice.runtime.positions import shown
-
-    record = f"partition {letter.partition}, offset {shown(letter.offset)}"
-    return [
-        ("topic", letter.topic),
-        ("id", letter.place),
-        ("reason", letter.reason),
-        ("arrived", plain(letter.arrived_at)),
-        ("host", letter.host),
-        ("file", letter.src_file),
-        ("offset in it", letter.src_offset),
-        ("Kafka", f"{record}, line {letter.line_in_record}"),
-        ("last offset", None if letter.last_offset is None else shown(letter.last_offset)),
-        ("bytes", f"{letter.size:,}"),
-        ("tried", tried(letter, topic)),
-        ("would count by", remedy(letter)),
-    ]
 
 
 @app.command()
@@ -238,24 +202,7 @@ def replay(
             typer.echo(f"{report.looked_at:,} looked at, {report.sent:,} to send or sent", err=True)
 
     report = send(get_settings(), chosen, into, who=me(), dry_run=dry_run, told=told)
-    verb = "would be sent" if dry_run else "sent"
-    rows: list[tuple[str, str, int]] = [(verb, str(day), lines) for day, lines in sorted(report.days.items())]
-    if report.counted_before:
-        rows.append(("left out", f"{into} has them already", report.counted_before))
-    rows += [
-        ("left out", f"{into} cannot read them: {why}", n) for why, n in sorted(report.still_dead.items())
-    ]
-    rows += [("left out", why, n) for why, n in sorted(report.refused.items())]
-    write(["lines", "day of event time, or why not", "number"], rows, style)
-    if style is Format.TABLE:
-        typer.echo(_conclusion(report, topic, into, dry_run))
-
-
-def _conclusion(report: ReplayReport, topic: str, into: str, dry_run: bool) -> str:
-    if dry_run:
-        return f"{report.sent:,} of {report.looked_at:,} dead letters of {topic} would be sent to {into}"
-    sent = f"{report.sent:,} of {report.looked_at:,} dead letters of {topic} were sent to {into}"
-    return f"{sent}: the speed layer counts them in seconds, and the next night computes their days"
+    print_report(report, topic, into, dry_run=dry_run, style=style)
 
 
 def _chosen(topic: str, reason: str, begin: str | None, end: str | None, since: str) -> LetterFilter:
@@ -290,8 +237,3 @@ def _place(text: str) -> Sequence[int]:
     if not all(each.isascii() and each.isdigit() and len(each) <= 18 for each in numbers):  # noqa: PLR2004
         raise BadOption(f"{text[:100]!r} is no id: write PARTITION/OFFSET.LINE, such as 3/1024.0")
     return [int(each) for each in numbers]
-
-
-def _beginning(letter: DeadLetter) -> str:
-    text: str = plain(letter.line)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
