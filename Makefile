@@ -80,6 +80,9 @@ lab-transmission: setup ## compare assignors on live brokers, write docs/transmi
 lab-placement: setup ## compute placements and migrations, move units that run, write docs/placement.md, print its tables and bars (about 45 minutes; LIVE=0: only compute)
 	@$(BIN)/sluice lab placement $(if $(LIVE),--live-runs $(LIVE))
 
+chaos: setup ## faults drawn by chance in a platform of its own, while lines come: make chaos [FAULTS=200] [SEED=7] (hours; writes var/bench/chaos.md)
+	@$(BIN)/sluice lab chaos $(if $(FAULTS),--faults "$(FAULTS)") $(if $(SEED),--seed "$(SEED)") $(if $(OUT),--out "$(OUT)")
+
 lint: $(INSTALLED) ## ruff, mypy, and the rows of packages that imports must respect
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -108,4 +111,4 @@ clean: ## delete the environment, the jars and every instance's data (stop them 
 	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
 	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo up down fast test test-long test-all test-containers attack bench bench-grouping lab lab-transmission lab-placement lint format lock audit advisories clean
+.PHONY: help setup demo up down fast test test-long test-all test-containers attack bench bench-grouping chaos lab lab-transmission lab-placement lint format lock audit advisories clean

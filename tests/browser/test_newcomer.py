@@ -18,12 +18,13 @@ from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.tasks.store import TaskStore
 from sluice.transmission.sample import sample
+from sluice_lab.access_lines import access_line
 from sluice_lab.browser.pages import until as until_page
 from sluice_lab.browser.people import CONSOLE, PATIENCE_MS
 from sluice_lab.waiting import until
 from tests.browser.people import admin, console, log_in, tab_to
 from tests.e2e.conftest import DEPLOYED_SECONDS, JOBS
-from tests.e2e.running import Platform, access_line
+from tests.e2e.running import Platform
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Frame, Page

@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -21,15 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from sluice.archive import index
-from sluice.quality.audit import audit, kafka_ends
 from sluice.quality.hops import Hops
 from sluice.results.layer_results import Number, Series
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import supervisord
-from sluice.storage.postgres import engine
-from sluice.storage.tables.commits import CommitLog
+from sluice_lab import draining
+from sluice_lab.draining import DRAIN_SECONDS
 from sluice_lab.waiting import until
 from tests.repeated import repeated
 from tests.results.by_series import BySeries, stored_results
@@ -38,33 +35,10 @@ TOPIC = "logs"
 #: The days on which the faults happen and which the nights afterwards compute.
 DAYS = tuple(dt.date(2024, 3, 1) + dt.timedelta(days=n) for n in range(3))
 MINUTE, FIVE_MINUTES, HOUR = 60_000, 300_000, 3_600_000
-DRAIN_SECONDS = 240.0
-DRAIN_POLL_SECONDS = 0.5
 PIECE = 20  # lines that `traffic` writes at a time
 COMMAND_SECONDS = 600.0
 #: For tests whose own waits, for nights or moves on a slow machine, add up to more than pytest allows.
 TIMEOUT_SECONDS = 3600
-
-
-def access_lines(day: dt.date, number: int, seed: int = 0) -> list[str]:
-    """Lines of a day in Apache's combined format, in order of time; some have no size."""
-    chance = random.Random(f"{day}/{seed}")  # noqa: S311
-    moments = sorted(chance.randrange(86_400) for _ in range(number))
-    return [
-        access_line(
-            dt.datetime.combine(day, dt.time(), dt.UTC) + dt.timedelta(seconds=second),
-            client=f"10.0.{seed % 250}.{chance.randrange(30)}",
-            path=f"/p/{chance.randrange(12)}",
-            status=chance.choice(["200", "200", "200", "304", "404", "500"]),
-            size=chance.choice(["-", str(chance.randrange(100_000))]),
-        )
-        for second in moments
-    ]
-
-
-def access_line(when: dt.datetime, *, client: str, path: str, status: str, size: str) -> str:
-    stamp = when.strftime("%d/%b/%Y:%H:%M:%S +0000")
-    return f'{client} - - [{stamp}] "GET {path} HTTP/1.1" {status} {size} "-" "Mozilla/5.0 (X11)"'
 
 
 def expected(lines: Iterable[str]) -> dict[str, dict[Series, dict[str, Number]]]:
@@ -160,32 +134,7 @@ class Platform:
 
     def drain(self, timeout: float = DRAIN_SECONDS, topic: str = TOPIC) -> Hops:
         """Wait until none of the topic's lines is in flight; returns the hops at that time."""
-        why = "nothing was looked at"
-
-        def drained() -> Hops | None:
-            nonlocal why
-            try:
-                if why := self._behind(topic):
-                    return None
-                hops = audit(self.settings, topic, hive=False)
-            except Exception as error:  # a daemon that was killed is still coming back
-                why = f"{type(error).__name__}: {error}"
-                return None
-            moving = [what for what in hops.in_flight if "nightly_batch" not in what]
-            why = f"in flight {moving}, disagreements {hops.disagreements}, lost {hops.lost}"
-            return hops if not moving and hops.ok else None
-
-        return until(drained, timeout, lambda: why, DRAIN_POLL_SECONDS)
-
-    def _behind(self, topic: str) -> str:
-        """What is certainly in flight. An audit asks all agents and reads all files, and so costs more."""
-        book = CommitLog(engine(self.settings), topic)
-        archived, last = index.positions(self.settings, topic), book.head()
-        ends = {at: end for at, end in kafka_ends(self.settings, topic).items() if end}
-        counted = {int(at): end for at, end in last.end.items()} if last else {}
-        late = [at for at, end in ends.items() if min(counted.get(at, 0), archived.get(at, 0)) < end]
-        unseen = last.seq - book.projected() if last else 0
-        return f"partitions {late}, {unseen} commits without results" if late or unseen > 0 else ""
+        return draining.drain(self.settings, topic, timeout)
 
     def assert_online_is_exact(self, day: dt.date) -> None:
         """Every online result of the day is what plain Python counts, no more and no less."""

@@ -13,8 +13,9 @@ from sluice.storage.tables.backfills import Backfills
 from sluice.storage.tables.days import Days
 from sluice.tasks import parse_documents
 from sluice.tasks.store import TaskStore
+from sluice_lab.access_lines import access_lines
 from sluice_lab.waiting import until
-from tests.e2e.running import TIMEOUT_SECONDS, TOPIC, Platform, access_lines, expected
+from tests.e2e.running import TIMEOUT_SECONDS, TOPIC, Platform, expected
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]
 

@@ -20,9 +20,10 @@ from sluice.storage.postgres import engine
 from sluice.storage.tables import schema
 from sluice.transmission.line_schema import HOST, MAC, SRC_FILE, SRC_OFFSET
 from sluice.transmission.mac import identity_key
+from sluice_lab.access_lines import access_line, access_lines
 from sluice_lab.bench.headers import to_headers
 from sluice_lab.waiting import until
-from tests.e2e.running import COMMAND_SECONDS, DAYS, TOPIC, Platform, access_line, access_lines, expected
+from tests.e2e.running import COMMAND_SECONDS, DAYS, TOPIC, Platform, expected
 from tests.identities import record_key
 
 pytestmark = pytest.mark.e2e

@@ -34,8 +34,9 @@ from sluice_hosts.emulated import fleet
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.trust import enrolment
 from sluice_hosts.units import moves
+from sluice_lab.access_lines import access_lines
 from sluice_lab.waiting import until
-from tests.e2e.running import DAYS, PIECE, TIMEOUT_SECONDS, Platform, access_lines, traffic
+from tests.e2e.running import DAYS, PIECE, TIMEOUT_SECONDS, Platform, traffic
 from tests.hosts.agents import steps
 from tests.hosts.agents.steps import Kill, Side, struck
 

@@ -24,9 +24,10 @@ from sluice.storage.postgres import engine
 from sluice.storage.tables import schema
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
+from sluice_lab.access_lines import access_line, access_lines
 from sluice_lab.bench.headers import to_headers
 from sluice_lab.waiting import until
-from tests.e2e.running import DAYS, MINUTE, TOPIC, Platform, access_line, access_lines
+from tests.e2e.running import DAYS, MINUTE, TOPIC, Platform
 
 pytestmark = pytest.mark.e2e
 

@@ -33,8 +33,9 @@ from sluice_hosts import hosts, placed
 from sluice_hosts.emulated import fleet
 from sluice_hosts.emulated.host import EmulatedHost
 from sluice_hosts.jobs import moving
+from sluice_lab.access_lines import access_lines
 from sluice_lab.waiting import until
-from tests.e2e.running import DAYS, PIECE, TIMEOUT_SECONDS, TOPIC, Platform, access_lines, traffic
+from tests.e2e.running import DAYS, PIECE, TIMEOUT_SECONDS, TOPIC, Platform, traffic
 from tests.processes import command_line
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]

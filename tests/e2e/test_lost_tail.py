@@ -23,8 +23,9 @@ from sluice.stack.environment import environment
 from sluice.storage.postgres import engine
 from sluice.storage.tables import eras
 from sluice.transmission.topics import Topics
+from sluice_lab.draining import DRAIN_SECONDS
 from sluice_lab.waiting import until
-from tests.e2e.running import COMMAND_SECONDS, DRAIN_SECONDS, Platform
+from tests.e2e.running import COMMAND_SECONDS, Platform
 
 pytestmark = pytest.mark.e2e
 

@@ -17,8 +17,9 @@ from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
 from sluice.storage.tables.days import Days
+from sluice_lab.access_lines import access_line, access_lines
 from sluice_lab.waiting import until
-from tests.e2e.running import DAYS, TIMEOUT_SECONDS, TOPIC, Platform, access_line, access_lines, expected
+from tests.e2e.running import DAYS, TIMEOUT_SECONDS, TOPIC, Platform, expected
 from tests.sql.conftest import TABLES_SECONDS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]

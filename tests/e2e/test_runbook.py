@@ -17,9 +17,10 @@ from sluice.runtime import detached
 from sluice.runtime.settings import ROOT
 from sluice.storage.postgres import engine
 from sluice.storage.tables.days import Days
+from sluice_lab.access_lines import access_lines
 from sluice_lab.waiting import until
 from tests.docs.test_docs import text_of
-from tests.e2e.running import COMMAND_SECONDS, TOPIC, Platform, access_lines, expected
+from tests.e2e.running import COMMAND_SECONDS, TOPIC, Platform, expected
 
 pytestmark = pytest.mark.e2e
 

@@ -158,7 +158,7 @@ COMMANDS = {
     "lab": Lazy(
         "sluice_lab.commands.grouping",
         "app",
-        "The laboratory: strategies of grouping, assignors of consumer groups, placement.",
+        "The laboratory: strategies of grouping, assignors of consumer groups, placement, chaos.",
         inside=False,
     ),
     "demo": Lazy(

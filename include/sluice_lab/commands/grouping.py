@@ -1,4 +1,4 @@
-"""`sluice lab ...`: strategies of grouping, assignors and placement, tried without a running platform."""
+"""`sluice lab ...`: strategies of grouping, assignors and placement without a running platform, and chaos."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice.cli.output.format import Format, write
+from sluice_lab.commands.chaos import chaos
 from sluice_lab.commands.placement import placement
 from sluice_lab.commands.transmission import transmission
 
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
     from sluice_lab.trials import Row, Setting
 
 app = typer.Typer(
-    help="The laboratory: strategies of grouping on streams, assignors of consumer groups, placement.",
+    help="The laboratory: strategies of grouping on streams, assignors of consumer groups, placement, chaos.",
     no_args_is_help=True,
 )
 app.command()(transmission)
 app.command()(placement)
+app.command()(chaos)
 
 #: The columns of a row that are shown; a CSV file has all columns.
 _SHOWN = (

@@ -1,0 +1,80 @@
+"""Which fault happens to which part, in which order, and for how long: the same for the same seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+#: Of three faults one does not wait until the platform has recovered from the one before.
+OVERLAPPING = 1 / 3
+PAUSE_SECONDS = (0.5, 8.0)
+SHORTEST_SECONDS = 1.0
+#: How many bytes a power cut takes from the end of a file, if so many were not on the disk.
+CUT_BYTES = (4 << 10, 64 << 10)
+
+
+class FaultKind(StrEnum):
+    """What happens to a part."""
+
+    KILL = "kill"  # SIGKILL of its process
+    STOP = "stop"  # SIGSTOP of its processes, and SIGCONT after a while
+    PARTITION = "partition"  # no packet passes its ports for a while
+    POWER_CUT = "power cut"  # SIGKILL, and its files lose what was not on the disk
+
+
+@dataclass(frozen=True)
+class LongestFaults:
+    """How long a part is stopped, or cut off, at most (seconds)."""
+
+    stop: float = 30.0
+    partition: float = 30.0
+
+
+LONG = LongestFaults(stop=120.0, partition=60.0)
+
+
+@dataclass(frozen=True)
+class DrawnFault:
+    """A fault that will happen. seconds: how long it lasts; 0: it is over at once."""
+
+    kind: FaultKind
+    part: str
+    seconds: float
+    pause: float  # before it, in seconds
+    overlaps: bool  # whether it waits for no recovery
+    chance: int  # the seed of what is drawn while it happens
+
+
+def draws(
+    pairs: Mapping[FaultKind, Sequence[str]],
+    number: int,
+    seed: int,
+    longest: LongestFaults | None = None,
+) -> list[DrawnFault]:
+    """So many faults, evenly over the pairs of a kind and a part.
+
+    pairs: the parts to which each kind can happen. Every pair comes once before one comes again.
+    """
+    dice, longest = random.Random(seed), longest or LongestFaults()  # noqa: S311
+    limits = {FaultKind.STOP: longest.stop, FaultKind.PARTITION: longest.partition}
+    deck = _shuffled([(kind, part) for kind, parts in pairs.items() for part in parts], dice)
+    return [_drawn(*next(deck), limits, dice) for _ in range(number)]
+
+
+def _drawn(kind: FaultKind, part: str, limits: Mapping[FaultKind, float], dice: random.Random) -> DrawnFault:
+    most = limits.get(kind, 0.0)
+    return DrawnFault(
+        kind=kind,
+        part=part,
+        seconds=round(dice.uniform(min(SHORTEST_SECONDS, most), most), 1),
+        pause=round(dice.uniform(*PAUSE_SECONDS), 1),
+        overlaps=dice.random() < OVERLAPPING,
+        chance=dice.randrange(1 << 32),
+    )
+
+
+def _shuffled(pairs: list[tuple[FaultKind, str]], dice: random.Random) -> Iterator[tuple[FaultKind, str]]:
+    while pairs:
+        yield from dice.sample(pairs, len(pairs))

@@ -1,0 +1,106 @@
+"""Makes one fault happen. What it stopped or cut off goes on afterwards, also if it is interrupted."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import psutil
+
+from sluice.runtime.settings import Settings
+from sluice_lab.chaos import partition, parts, unsynced
+from sluice_lab.chaos.draws import CUT_BYTES, DrawnFault, FaultKind
+from sluice_lab.chaos.parts import ChaosPart
+from sluice_lab.chaos.stores import STORES
+from sluice_lab.waiting import until
+
+#: A part may still be coming back from the fault before.
+START_SECONDS = 300.0
+GONE_SECONDS = 10.0
+
+Sleep = Callable[[float], None]
+
+
+class NothingToHit(TimeoutError):
+    """The part has no process."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} had no process for {START_SECONDS:.0f} s")
+
+
+@dataclass
+class DoneFault:
+    """What was done. ended: when the part could begin to recover (Unix time).
+
+    killed: the pids that must be others before the part has recovered. cut: bytes by file, below the home.
+    """
+
+    killed: frozenset[int] = frozenset()
+    ended: float = 0.0
+    cut: dict[str, int] = field(default_factory=dict)
+
+
+def carry_out(
+    settings: Settings, fault: DrawnFault, known: Mapping[str, ChaosPart], sleep: Sleep = time.sleep
+) -> DoneFault:
+    """Make the fault happen, and return once it is over. Raises NothingToHit, NotCutOff."""
+    done = DoneFault()
+    match fault.kind:
+        case FaultKind.KILL:
+            done.killed = kill([_process(settings, known[fault.part])])
+        case FaultKind.STOP:
+            found = parts.family(settings, _process(settings, known[fault.part]))
+            with stopped(found):
+                sleep(fault.seconds)
+        case FaultKind.PARTITION:
+            with partition.cut_off(parts.ports(settings, fault.part)):
+                sleep(fault.seconds)
+        case FaultKind.POWER_CUT:
+            roots = [_process(settings, known[name]) for name in STORES[fault.part].killed]
+            done.killed = kill([each for root in roots for each in parts.family(settings, root)])
+            done.cut = _cut(settings, fault)
+    done.ended = time.time()
+    return done
+
+
+def kill(processes: Sequence[psutil.Process]) -> frozenset[int]:
+    """SIGKILL, and wait until they are gone; returns their pids."""
+    for each in processes:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+    psutil.wait_procs(list(processes), timeout=GONE_SECONDS)
+    return frozenset(each.pid for each in processes)
+
+
+@contextmanager
+def stopped(processes: Sequence[psutil.Process]) -> Iterator[None]:
+    """The processes stand still while the block lasts, however it ends."""
+    try:
+        for each in processes:
+            with suppress(psutil.NoSuchProcess):
+                each.suspend()
+        yield
+    finally:
+        for each in reversed(processes):
+            with suppress(psutil.NoSuchProcess):
+                each.resume()
+
+
+def _process(settings: Settings, part: ChaosPart) -> psutil.Process:
+    try:
+        return until(lambda: parts.process(settings, part), START_SECONDS, part.name)
+    except TimeoutError:
+        raise NothingToHit(part.name) from None
+
+
+def _cut(settings: Settings, fault: DrawnFault) -> dict[str, int]:
+    """Take from each file of the store what was drawn, as far as it was not on the disk."""
+    dice, taken = random.Random(fault.chance), {}  # noqa: S311
+    for path in STORES[fault.part].cut_files(settings.home):
+        with suppress(FileNotFoundError):
+            if number := unsynced.cut(path, dice.randint(*CUT_BYTES)):
+                taken[str(path.relative_to(settings.home))] = number
+    return taken

@@ -1,0 +1,51 @@
+"""The instance that chaos has for itself: it begins empty, and another's data is refused."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from filelock import FileLock, Timeout
+
+from sluice.runtime.settings import Settings
+from sluice.stack import shutdown
+
+INSTANCE = "chaos"
+#: This file says that the instance was made by chaos, and so may be deleted.
+OWNED = "made-by-chaos"
+
+
+class OthersData(RuntimeError):
+    """The instance has data that chaos did not make."""
+
+
+class ChaosRuns(RuntimeError):
+    """Another run of chaos uses the instance."""
+
+
+@contextmanager
+def alone(settings: Settings) -> Iterator[None]:
+    """Refuse a second run at the same time. Raises ChaosRuns."""
+    path = settings.home.with_name(f"{settings.home.name}.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(path, timeout=0, mode=0o600):
+            yield
+    except Timeout:
+        raise ChaosRuns("another `sluice lab chaos` runs here: wait for its end, or end it") from None
+
+
+def begin(settings: Settings) -> None:
+    """Delete what the last run left, and make the directory of the instance. Raises OthersData."""
+    home = settings.home
+    if home.exists() and any(home.iterdir()):
+        if not (home / OWNED).exists():
+            raise OthersData(
+                f"instance {settings.instance!r} has data that chaos did not make, in {home}: chaos would "
+                f"damage it. Delete it first: `sluice --instance {settings.instance} reset`"
+            )
+        shutdown.abandon(settings)
+        shutil.rmtree(home)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (home / OWNED).touch()
