@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,6 +18,7 @@ from sluice_lab.chaos.truth import TaskVerdict
 from sluice_lab.tables import Cell, TextTable
 
 BEGIN, END = "<!-- chaos: begin -->", "<!-- chaos: end -->"
+WIDTH = 110
 JSON_FILE, MARKDOWN_FILE = "chaos.json", "chaos.md"
 
 
@@ -146,9 +148,9 @@ def markdown(report: ChaosReport) -> str:
         f"Seed {report.seed}: {len(report.faults)} of {report.planned} faults in {report.minutes:.0f} "
         f"minutes, while {report.lines:,} lines were written, {report.rate:g} a second.",
         f"**{report.conclusion}**",
-        *(f"- Left out, {kind}: {why}." for kind, why in report.left_out.items()),
-        *(f"- Repaired in the archive: {what}." for what in report.repaired),
-        *(f"- PROBLEM: {what}" for what in report.problems),
+        *(_item(f"Left out, {kind}: {why}.") for kind, why in report.left_out.items()),
+        *(_item(f"Repaired in the archive: {what}.") for what in report.repaired),
+        *(_item(f"PROBLEM: {what}") for what in report.problems),
         "How many faults of each kind happened to each part:",
         happened(report.faults).markdown(),
         "Seconds until the part worked again, and until the whole platform did, by kind:",
@@ -157,8 +159,17 @@ def markdown(report: ChaosReport) -> str:
         times(report.faults, lambda fault: fault.part, "part").markdown(),
         "Each task's results of each layer, held against DuckDB over the files:",
         _verdicts(report.verdicts).markdown(),
+        *(
+            _item(f"{each.task}, {each.layer}: {example}")
+            for each in report.verdicts
+            for example in each.examples
+        ),
     ]
     return "\n\n".join(text) + "\n"
+
+
+def _item(text: str) -> str:
+    return textwrap.fill(f"- {text}", WIDTH, subsequent_indent="  ")
 
 
 def happened(faults: Sequence[FaultRecord]) -> TextTable:
@@ -189,7 +200,7 @@ def _middle_and_most(seconds: Iterable[float | None]) -> tuple[Cell, Cell]:
 
 
 def _verdicts(verdicts: Iterable[TaskVerdict]) -> TextTable:
-    rows = [
+    rows: list[Sequence[Cell]] = [
         [each.task, each.layer, each.results, each.lost, each.doubled, each.differing] for each in verdicts
     ]
     return TextTable(["task", "layer", "results", "lost", "doubled", "differing"], rows)

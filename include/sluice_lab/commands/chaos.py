@@ -70,6 +70,7 @@ def chaos(
         write_page(ROOT / _PAGE, read(page))
         typer.echo(f"wrote {ROOT / _PAGE}", err=True)
         return
+    wanted = chosen_kinds(kinds)
     chosen = secrets.randbelow(_SEEDS) if seed is None else seed
     folder = (out or ROOT / "var" / "bench").resolve()
     typer.echo(f"seed {chosen}; the report goes to {folder}")
@@ -77,7 +78,7 @@ def chaos(
     flags = [*(["--long"] if long else []), *(["--keep"] if keep else [])]
     command = [
         *(sys.executable, "-P", "-m", "sluice_lab.chaos"),
-        *("--faults", f"{faults}", "--seed", f"{chosen}", "--kinds", chosen_kinds(kinds)),
+        *("--faults", f"{faults}", "--seed", f"{chosen}", "--kinds", wanted),
         *("--rate", f"{rate}", "--out", f"{folder}", *flags),
     ]
     os.execv(sys.executable, command)  # noqa: S606 - Ctrl-C and SIGTERM reach it as they reached this

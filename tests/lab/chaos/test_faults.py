@@ -46,6 +46,7 @@ def stands_still(process: psutil.Process) -> bool:
     return process.status() == psutil.STATUS_STOPPED
 
 
+@pytest.mark.slow
 def test_a_kill(settings: Settings, job: psutil.Process) -> None:
     began = time.time()
     done = happen(settings, FaultKind.KILL)
@@ -54,6 +55,7 @@ def test_a_kill(settings: Settings, job: psutil.Process) -> None:
     assert began <= done.ended <= time.time()
 
 
+@pytest.mark.slow
 def test_a_stop_ends(settings: Settings, job: psutil.Process) -> None:
     seen = []
     done = happen(settings, FaultKind.STOP, lambda _: seen.append(until(lambda: stands_still(job), 10)))
@@ -62,6 +64,7 @@ def test_a_stop_ends(settings: Settings, job: psutil.Process) -> None:
     assert done.killed == frozenset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [KeyboardInterrupt, SystemExit])
 def test_what_was_stopped_goes_on_if_the_run_is_interrupted(
     settings: Settings, job: psutil.Process, how: type[BaseException]
@@ -75,6 +78,7 @@ def test_what_was_stopped_goes_on_if_the_run_is_interrupted(
     assert not stands_still(job)
 
 
+@pytest.mark.slow
 def test_a_process_that_ended_while_it_was_stopped_hinders_nothing(job: psutil.Process) -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
         other = psutil.Process(child.pid)
@@ -84,6 +88,7 @@ def test_a_process_that_ended_while_it_was_stopped_hinders_nothing(job: psutil.P
     assert not stands_still(job)
 
 
+@pytest.mark.slow
 def test_a_part_without_a_process_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faults, "START_SECONDS", 0.2)
     with pytest.raises(faults.NothingToHit, match="archiver had no process"):

@@ -43,12 +43,14 @@ def test_only_stores_lose_their_power_and_only_what_listens_is_cut_off(settings:
     assert parts.ports(settings, "kafka") == [settings.port("kafka"), settings.port("kafka_controller")]
 
 
+@pytest.mark.slow
 def test_a_part_of_an_instance_that_is_down_has_no_process_and_does_not_work(settings: Settings) -> None:
     known = parts.parts_of(settings)
     assert [parts.process(settings, part) for part in known] == [None] * len(known)
     assert {health.problem for health in parts.look(settings, known).values()} == {"it does not run"}
 
 
+@pytest.mark.slow
 def test_a_job_works_while_it_says_so(settings: Settings) -> None:
     run = settings.home / "run"
     record = detached.start("archiver", [sys.executable, "-c", "import time; time.sleep(60)"], run=run,
@@ -61,6 +63,7 @@ def test_a_job_works_while_it_says_so(settings: Settings) -> None:
         detached.stop(record, 0, run=run)
 
 
+@pytest.mark.slow
 def test_jobs_that_a_process_started_are_no_part_of_it(settings: Settings) -> None:
     run = settings.home / "run"
     with subprocess.Popen([sys.executable, "-c", CHILDREN]) as child:

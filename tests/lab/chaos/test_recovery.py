@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from sluice_lab.chaos.draws import DrawnFault, FaultKind
 from sluice_lab.chaos.faults import DoneFault
 from sluice_lab.chaos.parts import PartHealth
@@ -61,6 +63,7 @@ def test_a_job_must_have_said_something_since() -> None:
     assert one.over
 
 
+@pytest.mark.slow
 def test_the_watch_sees_recoveries_and_survives_a_look_that_fails() -> None:
     answers = [RuntimeError("half there"), {"kafka": AWAY}, {"kafka": WORKS}]
 
@@ -78,6 +81,7 @@ def test_the_watch_sees_recoveries_and_survives_a_look_that_fails() -> None:
     assert watch.problems == {}
 
 
+@pytest.mark.slow
 def test_the_watch_says_what_does_not_recover() -> None:
     with RecoveryWatch(lambda: {"kafka": AWAY}, look_seconds=0.01) as watch:
         watch.add(killed(time.time() - 1, 1))

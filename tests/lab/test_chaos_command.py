@@ -1,0 +1,60 @@
+"""`sluice lab chaos`: what it starts, and what it refuses. It is in `sluice_lab.commands`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from sluice_lab.chaos.__main__ import parser
+from sluice_lab.commands.chaos import chosen_kinds
+from sluice_lab.commands.grouping import app
+
+
+class Started(Exception):
+    """The command became another program."""
+
+
+def start(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
+    """The arguments of the program that the command becomes."""
+    found: list[str] = []
+
+    def execv(program: str, command: list[str]) -> None:
+        assert program == sys.executable
+        found.extend(command)
+        raise Started
+
+    monkeypatch.setattr(os, "execv", execv)
+    result = CliRunner().invoke(app, ["chaos", *arguments])
+    assert isinstance(result.exception, Started), result.output
+    assert f"seed {found[found.index('--seed') + 1]};" in result.output
+    return found
+
+
+def test_what_was_asked_for_reaches_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    several = ("--faults", "6", "--seed", "7", "--kinds", "kill,power-cut", "--long")
+    command = start(monkeypatch, *several, "--out", f"{tmp_path}")
+    assert command[:4] == [sys.executable, "-P", "-m", "sluice_lab.chaos"]
+    options = parser().parse_args(command[4:])
+    assert (options.faults, options.seed, options.long, options.keep) == (6, 7, True, False)
+    assert (options.kinds, options.out) == ("kill,power cut", tmp_path)
+
+
+def test_without_a_seed_one_is_drawn_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = {start(monkeypatch)[7] for _ in range(3)}
+    assert len(seeds) > 1
+
+
+def test_a_kind_that_is_none_is_refused() -> None:
+    assert CliRunner().invoke(app, ["chaos", "--kinds", "flood"]).exit_code == 2
+    with pytest.raises(typer.BadParameter, match="'flood' is none of kill, stop, partition, power cut"):
+        chosen_kinds("kill,flood")
+
+
+def test_a_report_that_is_not_there_is_named(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["chaos", "--page", f"{tmp_path / 'none.json'}"])
+    assert "there is no report" in str(result.exception)
