@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from sluice.stack.environment import environment
-from sluice_lab.access_lines import access_lines
 from sluice_lab.chaos.draws import FaultKind, LongestFaults
 from sluice_lab.chaos.front_ends import HOSTS, log_file
 from sluice_lab.chaos.run import ChaosPlan, run
@@ -29,12 +28,10 @@ FAULTS, SEED = 6, 11
 @pytest.fixture
 def noted(platform: Platform) -> Iterator[Platform]:
     """Other tests know of the lines, too, once they are written."""
-    platform.write(DAYS[0], access_lines(DAYS[0], 100))
     yield platform
     for day in DAYS:
         lines = [log_file(platform.settings.home, host, day) for host in HOSTS]
         found = [line for file in lines if file.exists() for line in file.read_text().splitlines()]
-        platform.written[day] = []
         platform.note(day, found)
 
 

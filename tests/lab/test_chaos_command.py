@@ -10,8 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from sluice_lab.chaos.__main__ import parser
-from sluice_lab.commands.chaos import chosen_kinds
+from sluice_lab.chaos.__main__ import pair, parser
+from sluice_lab.chaos.draws import FaultKind
+from sluice_lab.commands.chaos import chosen_kinds, chosen_pair
 from sluice_lab.commands.grouping import app
 
 
@@ -36,16 +37,27 @@ def start(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
 
 
 def test_what_was_asked_for_reaches_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    several = ("--faults", "6", "--seed", "7", "--kinds", "kill,power-cut", "--long")
+    several = (
+        "--faults",
+        "6",
+        "--seed",
+        "7",
+        "--kinds",
+        "kill,power-cut",
+        "--long",
+        "--without",
+        "power_cut:hbase",
+    )
     command = start(monkeypatch, *several, "--out", f"{tmp_path}")
     assert command[:4] == [sys.executable, "-P", "-m", "sluice_lab.chaos"]
     options = parser().parse_args(command[4:])
     assert (options.faults, options.seed, options.long, options.keep) == (6, 7, True, False)
     assert (options.kinds, options.out) == ("kill,power cut", tmp_path)
+    assert [pair(text) for text in options.without] == [(FaultKind.POWER_CUT, "hbase")]
 
 
 def test_without_a_seed_one_is_drawn_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    seeds = {start(monkeypatch)[7] for _ in range(3)}
+    seeds = {start(monkeypatch)[5] for _ in range(3)}
     assert len(seeds) > 1
 
 
@@ -53,6 +65,12 @@ def test_a_kind_that_is_none_is_refused() -> None:
     assert CliRunner().invoke(app, ["chaos", "--kinds", "flood"]).exit_code == 2
     with pytest.raises(typer.BadParameter, match="'flood' is none of kill, stop, partition, power cut"):
         chosen_kinds("kill,flood")
+
+
+@pytest.mark.parametrize("text", ["kill", "kill:", "flood:kafka"])
+def test_what_is_no_pair_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match=r"such as kill:kafka|'flood' is none of"):
+        chosen_pair(text)
 
 
 def test_a_report_that_is_not_there_is_named(tmp_path: Path) -> None:

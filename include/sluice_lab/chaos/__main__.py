@@ -42,8 +42,15 @@ def main(arguments: Sequence[str]) -> int:
             kinds=tuple(FaultKind(kind) for kind in options.kinds.split(",")),
             longest=LONG if options.long else LongestFaults(),
             rate=options.rate,
+            without=frozenset(pair(text) for text in options.without),
         )
         return 0 if session(settings, plan, options.out, keep=options.keep).ok else 1
+
+
+def pair(text: str) -> tuple[FaultKind, str]:
+    """KIND:PART as a pair. Raises ValueError."""
+    kind, _, part = text.partition(":")
+    return FaultKind(kind), part
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--faults", type=int, required=True)
     made.add_argument("--seed", type=int, required=True)
     made.add_argument("--kinds", default=",".join(FaultKind), help="separated by commas")
+    made.add_argument("--without", action="append", default=[], metavar="KIND:PART")
     made.add_argument("--rate", type=float, default=60.0, help="lines a second")
     made.add_argument("--out", type=Path, required=True, help="the folder of the report")
     made.add_argument("--long", action="store_true", help="longer stops and partitions")

@@ -16,6 +16,7 @@ from sluice_lab.chaos import partition, parts, truth, unsynced
 from sluice_lab.chaos.draws import DrawnFault, FaultKind, LongestFaults, draws
 from sluice_lab.chaos.faults import DoneFault, Sleep, carry_out
 from sluice_lab.chaos.front_ends import DAYS, HOSTS, EmulatedFrontEnds, log_file
+from sluice_lab.chaos.parts import ChaosPart
 from sluice_lab.chaos.recovery import Recovery, RecoveryWatch
 from sluice_lab.chaos.report import ChaosReport, records
 from sluice_lab.chaos.stores import TOPIC
@@ -42,6 +43,7 @@ class ChaosPlan:
     longest: LongestFaults = field(default_factory=LongestFaults)
     rate: float = 60.0
     days: tuple[dt.date, ...] = DAYS
+    without: frozenset[tuple[FaultKind, str]] = frozenset()  # pairs of a kind and a part
 
 
 class NoFaultPossible(ValueError):
@@ -78,22 +80,48 @@ def run(settings: Settings, plan: ChaosPlan, nights: Nights, say: Say) -> ChaosR
         say(f"{kind} is left out: {why}")
     if not kinds:
         raise NoFaultPossible("; ".join(f"{kind} cannot happen here: {why}" for kind, why in out.items()))
+    known = parts.parts_of(settings)
+    drawn = draws(chosen(plan, parts.pairs(settings, known, kinds)), plan.faults, plan.seed, plan.longest)
     report = ChaosReport(
-        plan.seed, plan.faults, plan.rate, left_out={str(kind): why for kind, why in out.items()}
+        plan.seed,
+        plan.faults,
+        plan.rate,
+        left_out={str(kind): why for kind, why in out.items()}
+        | {f"{kind} of {name}": "as was asked for" for kind, name in sorted(plan.without)},
     )
     begun = time.monotonic()
-    _faults(settings, plan, kinds, report, say)
+    _faults(settings, plan, known, drawn, report=report, say=say)
     report.minutes = round((time.monotonic() - begun) / 60, 1)
     _account(settings, plan.days, report, nights, say)
     return report
 
 
+def chosen(plan: ChaosPlan, possible: Mapping[FaultKind, Sequence[str]]) -> dict[FaultKind, list[str]]:
+    """The possible pairs without those that the plan leaves out. Raises NoFaultPossible."""
+    for kind, name in sorted(plan.without):
+        if kind in possible and name not in possible[kind]:
+            raise NoFaultPossible(
+                f"--without {kind}:{name}: there is no such fault; {kind} can happen to "
+                f"{', '.join(possible[kind])}"
+            )
+    left = {
+        kind: [name for name in names if (kind, name) not in plan.without] for kind, names in possible.items()
+    }
+    if not any(left.values()):
+        raise NoFaultPossible("--kinds and --without leave no fault: name more kinds, or leave out less")
+    return left
+
+
 def _faults(
-    settings: Settings, plan: ChaosPlan, kinds: Iterable[FaultKind], report: ChaosReport, say: Say
+    settings: Settings,
+    plan: ChaosPlan,
+    known: Sequence[ChaosPart],
+    drawn: Sequence[DrawnFault],
+    *,
+    report: ChaosReport,
+    say: Say,
 ) -> None:
     """Let the faults happen while lines come, until the platform has recovered from the last one."""
-    known = parts.parts_of(settings)
-    drawn = draws(parts.pairs(settings, known, kinds), plan.faults, plan.seed, plan.longest)
     watch = RecoveryWatch(partial(parts.look, settings, known))
     lines = EmulatedFrontEnds(settings.home, plan.rate, plan.seed, plan.days)
     carry = partial(carry_out, settings, known={each.name: each for each in known})
@@ -157,14 +185,16 @@ def _account(
             report.problems.append(f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:600]}")
             say(report.problems[-1])
 
-    step("drain", lambda: _drain(settings))
+    time.sleep(QUIET_SECONDS)
+    # First: an archiver waits for a person where a file that comes before its own cannot be read.
     step("verify the archive", lambda: report.repaired.extend(_repaired(settings)))
+    step("drain", lambda: _drain(settings))
+    step("verify the archive again", lambda: report.repaired.extend(_repaired(settings)))
     step("compute the nights", lambda: report.problems.extend(nights(days)))
     step("compare with the files", lambda: _compare(settings, days, report))
 
 
 def _drain(settings: Settings) -> None:
-    time.sleep(QUIET_SECONDS)
     drain(settings, TOPIC, DRAIN_SECONDS, good=lambda hops: not hops.disagreements)
 
 

@@ -19,7 +19,7 @@ _BLOCKS = "data/datanode/current/BP-*/current"
 
 
 @dataclass(frozen=True)
-class Store:
+class PoweredStore:
     """A part that keeps data. killed: all that loses its power. files: patterns below the home."""
 
     killed: tuple[str, ...]
@@ -49,17 +49,19 @@ def _begins(path: Path, with_bytes: bytes) -> bool:
         return False
 
 
-def _channel(agent: str) -> Store:
-    return Store((f"flume-{agent}",), (f"flume/{agent}/channel/data/log-*",))
+def _channel(agent: str) -> PoweredStore:
+    return PoweredStore((f"flume-{agent}",), (f"flume/{agent}/channel/data/log-*",))
 
 
-STORES: dict[str, Store] = {
-    "kafka": Store(("kafka",), (f"data/kafka/{TOPIC}-*/*.log",), newest_only=True),
+STORES: dict[str, PoweredStore] = {
+    "kafka": PoweredStore(("kafka",), (f"data/kafka/{TOPIC}-*/*.log",), newest_only=True),
     # Its log lies in blocks that the DataNode writes; ZooKeeper is a part of its process.
-    "hbase": Store(("hbase", "datanode"), (f"{_BLOCKS}/rbw/blk_*", "data/zookeeper/*/version-2/log.*")),
-    "datanode": Store(("datanode",), (f"{_BLOCKS}/finalized/*/*/blk_*",), begins=PARQUET),
-    "namenode": Store(("namenode",), ("data/namenode/current/edits_inprogress*",)),
-    "postgres": Store(("postgres",), ("data/postgres/pg_wal/0*",), newest_only=True),
+    "hbase": PoweredStore(
+        ("hbase", "datanode"), (f"{_BLOCKS}/rbw/blk_*", "data/zookeeper/*/version-2/log.*")
+    ),
+    "datanode": PoweredStore(("datanode",), (f"{_BLOCKS}/finalized/*/*/blk_*",), begins=PARQUET),
+    "namenode": PoweredStore(("namenode",), ("data/namenode/current/edits_inprogress*",)),
+    "postgres": PoweredStore(("postgres",), ("data/postgres/pg_wal/0*",), newest_only=True),
     "flume-web2": _channel("web2"),
     "flume-collector1": _channel("collector1"),
     "flume-collector2": _channel("collector2"),

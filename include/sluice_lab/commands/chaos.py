@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
+from sluice.runtime.settings import ROOT
 from sluice_lab.chaos.draws import FaultKind
 
 _SEEDS = 1_000_000
@@ -21,6 +23,10 @@ FaultSeed = Annotated[
 ]
 Kinds = Annotated[
     str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(FaultKind)}. Default: all that can happen.")
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KIND:PART", help="Not this kind to this part. Can be given several times."),
 ]
 Rate = Annotated[float, typer.Option(min=1.0, max=10_000.0, help="Lines a second that are written.")]
 Longer = Annotated[bool, typer.Option("--long", help="Stops of up to 120 s, partitions of up to 60 s.")]
@@ -39,6 +45,7 @@ def chaos(
     faults: Faults = 200,
     seed: FaultSeed = None,
     kinds: Kinds = "",
+    without: Without = None,
     rate: Rate = 60.0,
     long: Longer = False,
     out: Out = None,
@@ -56,38 +63,59 @@ def chaos(
     Examples:
       sluice lab chaos --faults 20 --seed 7
       sluice lab chaos --kinds kill,stop --long --out /tmp/chaos
+      sluice lab chaos --without "power cut:datanode"
       sluice lab chaos --page var/bench/chaos.json
       make chaos FAULTS=200 SEED=7
 
     Exit code 1 if the platform did not recover from a fault, or if a line is lost, doubled or in a result
     that differs.
     """
-    from sluice.runtime.settings import ROOT
-
     if page is not None:
-        from sluice_lab.chaos.report import read, write_page
-
-        write_page(ROOT / _PAGE, read(page))
-        typer.echo(f"wrote {ROOT / _PAGE}", err=True)
+        _write_page(page)
         return
-    wanted = chosen_kinds(kinds)
-    chosen = secrets.randbelow(_SEEDS) if seed is None else seed
-    folder = (out or ROOT / "var" / "bench").resolve()
-    typer.echo(f"seed {chosen}; the report goes to {folder}")
-    sys.stdout.flush()
-    flags = [*(["--long"] if long else []), *(["--keep"] if keep else [])]
-    command = [
-        *(sys.executable, "-P", "-m", "sluice_lab.chaos"),
-        *("--faults", f"{faults}", "--seed", f"{chosen}", "--kinds", wanted),
-        *("--rate", f"{rate}", "--out", f"{folder}", *flags),
+    options = [
+        *("--faults", f"{faults}", "--kinds", chosen_kinds(kinds), "--rate", f"{rate}"),
+        *(text for each in without or () for text in ("--without", chosen_pair(each))),
+        *(["--long"] if long else []),
+        *(["--keep"] if keep else []),
     ]
-    os.execv(sys.executable, command)  # noqa: S606 - Ctrl-C and SIGTERM reach it as they reached this
+    _become(options, secrets.randbelow(_SEEDS) if seed is None else seed, out)
+
+
+def _become(options: Sequence[str], seed: int, out: Path | None) -> NoReturn:
+    """Go on as the program that enters the instance's network; Ctrl-C and SIGTERM then reach that one."""
+    folder = (out or ROOT / "var" / "bench").resolve()
+    typer.echo(f"seed {seed}; the report goes to {folder}")
+    sys.stdout.flush()
+    command = [sys.executable, "-P", "-m", "sluice_lab.chaos", "--seed", f"{seed}", "--out", f"{folder}"]
+    os.execv(sys.executable, [*command, *options])  # noqa: S606
+
+
+def _write_page(figures: Path) -> None:
+    from sluice_lab.chaos.report import read, write_page
+
+    write_page(ROOT / _PAGE, read(figures))
+    typer.echo(f"wrote {ROOT / _PAGE}", err=True)
 
 
 def chosen_kinds(names: str) -> str:
     """The kinds that were asked for, or all. Raises BadParameter for one that is none."""
-    wanted = [name.strip().replace("-", " ").replace("_", " ") for name in names.split(",") if name.strip()]
-    known = [str(kind) for kind in FaultKind]
-    if unknown := [name for name in wanted if name not in known]:
-        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(known)}", param_hint="--kinds")
-    return ",".join(dict.fromkeys(wanted or known))
+    wanted = [_kind(name, "--kinds") for name in names.split(",") if name.strip()]
+    return ",".join(dict.fromkeys(wanted or FaultKind))
+
+
+def chosen_pair(text: str) -> str:
+    """KIND:PART, with the kind as it is known. Raises BadParameter if it is no such pair."""
+    kind, colon, part = text.partition(":")
+    if not colon or not part.strip():
+        raise typer.BadParameter(
+            f"{text!r}: name a kind and a part, such as kill:kafka", param_hint="--without"
+        )
+    return f"{_kind(kind, '--without')}:{part.strip()}"
+
+
+def _kind(name: str, option: str) -> str:
+    wanted = name.strip().replace("-", " ").replace("_", " ")
+    if wanted not in [*FaultKind]:
+        raise typer.BadParameter(f"{wanted!r} is none of {', '.join(FaultKind)}", param_hint=option)
+    return wanted

@@ -103,6 +103,23 @@ def test_the_report_is_whole_although_everything_fails(
         assert words in said
 
 
+def test_pairs_can_be_left_out() -> None:
+    possible = {FaultKind.KILL: ["kafka", "watch"], FaultKind.POWER_CUT: ["kafka"]}
+
+    def without(*pairs: tuple[FaultKind, str]) -> dict[FaultKind, list[str]]:
+        return run.chosen(ChaosPlan(1, 1, without=frozenset(pairs)), possible)
+
+    assert without() == possible
+    assert without((FaultKind.POWER_CUT, "kafka"), (FaultKind.STOP, "x")) == {
+        **possible,
+        FaultKind.POWER_CUT: [],
+    }
+    with pytest.raises(NoFaultPossible, match=r"power cut:watch: there is no such fault; .* happen to kafka"):
+        without((FaultKind.POWER_CUT, "watch"))
+    with pytest.raises(NoFaultPossible, match="leave no fault"):
+        without(*((kind, part) for kind, parts in possible.items() for part in parts))
+
+
 def test_lines_may_lack_only_after_kafka_lost_bytes() -> None:
     def record(kind: FaultKind, part: str, cut: dict[str, int]) -> FaultRecord:
         return FaultRecord(kind, part, "", 0, False, 1, 1, cut)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from sluice.results.layer_results import ResultLayer, ResultValue, Series
-from sluice.runtime.settings import Settings
+from sluice.runtime.settings import ROOT, Settings
+from sluice.tasks.first_tasks import first_tasks
 from sluice_lab.access_lines import access_lines
 from sluice_lab.chaos import truth
 from sluice_lab.chaos.front_ends import log_file
@@ -30,6 +31,10 @@ def written(path: Path, lines: list[str]) -> Path:
 def test_duckdb_counts_what_python_counts(tmp_path: Path) -> None:
     files = [written(tmp_path / "one", LINES[:150]), written(tmp_path / "two", LINES[150:])]
     assert truth.wanted(files) == expected(LINES)
+
+
+def test_every_task_of_a_new_platform_is_compared() -> None:
+    assert {task.name for task in first_tasks(ROOT)} == set(truth.TASKS)
 
 
 def test_right_results_are_right() -> None:

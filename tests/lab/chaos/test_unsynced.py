@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice_lab.chaos import unsynced
-from sluice_lab.chaos.stores import STORES, Store
+from sluice_lab.chaos.stores import STORES, PoweredStore
 
 PAGE = os.sysconf("SC_PAGESIZE")
 
@@ -76,4 +76,4 @@ def test_of_hdfs_only_blocks_that_can_be_made_again(tmp_path: Path) -> None:
 
 def test_a_file_that_goes_meanwhile_is_none(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    assert list(Store(("a",), ("folder", "nothing/*")).cut_files(tmp_path)) == []
+    assert list(PoweredStore(("a",), ("folder", "nothing/*")).cut_files(tmp_path)) == []
