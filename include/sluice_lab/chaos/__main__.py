@@ -25,7 +25,8 @@ def main(arguments: Sequence[str]) -> int:
     """The exit code: 0 if the platform recovered from each fault and every line counted once, else 1."""
     options = parser().parse_args(arguments)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     os.environ["SLUICE_INSTANCE"] = INSTANCE
     get_settings.cache_clear()
     settings = get_settings()
@@ -74,4 +75,5 @@ if __name__ == "__main__":
     except Exception as error:
         if os.environ.get("SLUICE_DEBUG") or (explained := explain(error)) is None:
             raise
-        sys.exit(f"sluice: {explained.message}")
+        sys.stderr.write(f"sluice: {explained.message}\n")
+        sys.exit(explained.code)

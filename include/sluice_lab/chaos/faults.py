@@ -19,7 +19,7 @@ from sluice_lab.waiting import until
 
 #: A part may still be coming back from the fault before.
 START_SECONDS = 300.0
-GONE_SECONDS = 10.0
+GONE_SECONDS, GONE_POLL_SECONDS = 30.0, 0.005
 
 Sleep = Callable[[float], None]
 
@@ -67,12 +67,23 @@ def carry_out(
 
 
 def kill(processes: Sequence[psutil.Process]) -> frozenset[int]:
-    """SIGKILL, and wait until they are gone; returns their pids."""
+    """SIGKILL, and wait until they are gone; returns their pids.
+
+    It does not wait until supervisord knows, because that starts them again at once.
+    """
     for each in processes:
         with suppress(psutil.NoSuchProcess):
             each.kill()
-    psutil.wait_procs(list(processes), timeout=GONE_SECONDS)
+    until(lambda: all(map(_gone, processes)), GONE_SECONDS, "killed processes end", GONE_POLL_SECONDS)
     return frozenset(each.pid for each in processes)
+
+
+def _gone(process: psutil.Process) -> bool:
+    """Whether nothing of the process runs, so that its files are closed."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1
+    except psutil.NoSuchProcess:
+        return True
 
 
 @contextmanager

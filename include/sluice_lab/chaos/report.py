@@ -61,14 +61,17 @@ class ChaosReport:
 
     @property
     def lost(self) -> int:
-        return sum(each.lost for each in self.verdicts)
+        """The most lines that one task lacks in one layer: every task counts the same lines."""
+        return max((each.lost for each in self.verdicts), default=0)
 
     @property
     def doubled(self) -> int:
-        return sum(each.doubled for each in self.verdicts)
+        """The most lines that one task has too many in one layer."""
+        return max((each.doubled for each in self.verdicts), default=0)
 
     @property
     def differing(self) -> int:
+        """Results that differ, of all tasks in both layers."""
         return sum(each.differing for each in self.verdicts)
 
     @property
