@@ -22,7 +22,7 @@ from tests.e2e.running import COMMAND_SECONDS, TIMEOUT_SECONDS, Platform
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 DAYS = tuple(dt.date(2024, 8, 1) + dt.timedelta(days=n) for n in range(2))
-FAULTS, SEED = 6, 11
+FAULTS, SEED = 6, 15
 
 
 @pytest.fixture

@@ -56,6 +56,9 @@ class ChaosReport:
     faults: list[FaultRecord] = field(default_factory=list)
     verdicts: list[TaskVerdict] = field(default_factory=list)
     taken: int = 0  # lines that power cuts took from Kafka before a layer had them
+    unarchived: int = (
+        0  # records that Kafka lost before they were archived; the speed layer may have had them
+    )
     repaired: list[str] = field(default_factory=list)  # of the archive
     problems: list[str] = field(default_factory=list)  # what else went wrong
 
@@ -153,6 +156,11 @@ def markdown(report: ChaosReport) -> str:
         f"**{report.conclusion}**",
         *(_item(f"Left out, {kind}: {why}.") for kind, why in report.left_out.items()),
         *(_item(f"Repaired in the archive: {what}.") for what in report.repaired),
+        *(
+            [_item(f"{report.unarchived:,} records were lost in Kafka before they were archived.")]
+            if report.unarchived
+            else []
+        ),
         *(_item(f"PROBLEM: {what}") for what in report.problems),
         "How many faults of each kind happened to each part:",
         happened(report.faults).markdown(),

@@ -212,6 +212,7 @@ def _repaired(settings: Settings) -> list[str]:
 def _compare(settings: Settings, days: Sequence[dt.date], report: ChaosReport) -> None:
     files = [log_file(settings.home, host, day) for host in HOSTS for day in days]
     may_lack = truth.missing_lines(settings, files) if kafka_lost_bytes(report) else {}
+    report.unarchived = truth.books(settings).expired
     report.taken = sum(len(begins) for begins in may_lack.values())
     report.verdicts = truth.hold(settings, days, may_lack, ResultLayer)
 

@@ -102,10 +102,15 @@ def stored(settings: Settings, task: str, layer: ResultLayer, of_days: Sequence[
     return found
 
 
+def books(settings: Settings) -> topic_totals.TopicTotals:
+    """What the platform itself says of the topic."""
+    with engine(settings).connect() as connection:
+        return topic_totals.read(connection, TOPIC, days.today())
+
+
 def missing_lines(settings: Settings, files: Iterable[Path]) -> dict[Path, Ints]:
     """By file, where each line begins that the byte ledger lacks; only files with such lines."""
-    with engine(settings).connect() as connection:
-        ledger = topic_totals.read(connection, TOPIC, days.today()).ledger
+    ledger = books(settings).ledger
     wanted, found = {path.resolve() for path in files}, {}
     for key, path in front_end_files(settings, TOPIC):
         if isinstance(path, Path) and path.resolve() in wanted:

@@ -63,13 +63,14 @@ def test_the_tables_count_and_time_faults() -> None:
 
 def test_what_was_left_out_mended_or_wrong_is_named() -> None:
     one = held()
-    one.left_out["partition"], one.taken = "there is no nft", 12
+    one.left_out["partition"], one.taken, one.unarchived = "there is no nft", 12, 5
     one.repaired.append("9 lines of partition 1, from 40")
     one.problems.append("drain: TimeoutError")
     text = report.markdown(one)
     assert "Left out, partition: there is no nft." in text
     assert "Repaired in the archive: 9 lines of partition 1" in text
     assert "PROBLEM: drain: TimeoutError" in text
+    assert "- 5 records were lost in Kafka before they were archived." in text
     assert "12 lines were taken from Kafka" in text
 
 
