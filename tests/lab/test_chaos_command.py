@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -71,6 +72,28 @@ def test_a_kind_that_is_none_is_refused() -> None:
 def test_what_is_no_pair_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match=r"such as kill:kafka|'flood' is none of"):
         chosen_pair(text)
+
+
+@pytest.mark.slow
+def test_an_instance_with_data_of_others_is_refused_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "home" / "data").mkdir(parents=True)
+    program = [
+        sys.executable,
+        "-m",
+        "sluice_lab.chaos",
+        "--faults",
+        "1",
+        "--seed",
+        "1",
+        "--out",
+        f"{tmp_path}",
+    ]
+    place = {**os.environ, "SLUICE_HOME": f"{tmp_path / 'home'}"}
+    done = subprocess.run(program, env=place, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("sluice: instance 'chaos' has data that chaos did not make")
+    assert done.stderr.count("\n") == 1
+    assert (tmp_path / "home" / "data").is_dir()
 
 
 def test_a_report_that_is_not_there_is_named(tmp_path: Path) -> None:
