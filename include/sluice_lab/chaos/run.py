@@ -69,10 +69,17 @@ def left_out(settings: Settings, kinds: Iterable[FaultKind]) -> dict[FaultKind, 
     return {kind: why for kind in kinds if kind in needs and (why := needs[kind]())}
 
 
-def run(settings: Settings, plan: ChaosPlan, nights: Nights, say: Say) -> ChaosReport:
+def run(
+    settings: Settings,
+    plan: ChaosPlan,
+    nights: Nights,
+    say: Say,
+    keep: Callable[[ChaosReport], object] = lambda _: None,
+) -> ChaosReport:
     """Do all of a run. Raises NoFaultPossible.
 
-    What goes wrong later is in the report, which then has all that is known.
+    What goes wrong later is in the report, which then has all that is known. keep: gets it at the end, also
+    if the run is interrupted.
     """
     out = left_out(settings, plan.kinds)
     kinds = [kind for kind in plan.kinds if kind not in out]
@@ -90,9 +97,15 @@ def run(settings: Settings, plan: ChaosPlan, nights: Nights, say: Say) -> ChaosR
         | {f"{kind} of {name}": "as was asked for" for kind, name in sorted(plan.without)},
     )
     begun = time.monotonic()
-    _faults(settings, plan, known, drawn, report=report, say=say)
-    report.minutes = round((time.monotonic() - begun) / 60, 1)
-    _account(settings, plan.days, report, nights, say)
+    try:
+        _faults(settings, plan, known, drawn, report=report, say=say)
+        report.minutes = round((time.monotonic() - begun) / 60, 1)
+        _account(settings, plan.days, report, nights, say)
+    except BaseException as ended:  # Ctrl-C or SIGTERM
+        report.problems.append(f"the run was interrupted ({type(ended).__name__})")
+        raise
+    finally:
+        keep(report)
     return report
 
 
@@ -131,8 +144,9 @@ def _faults(
     except Exception as error:  # whatever it is: what was written so far is accounted for
         report.problems.append(f"the faults ended: {error}")
         say(report.problems[-1])
-    report.faults = records(watch.recoveries, _moment)
-    report.lines = lines.written
+    finally:
+        report.faults = records(watch.recoveries, _moment)
+        report.lines = lines.written
     if lines.failed:
         report.problems.append(f"the front-ends stopped: {lines.failed}")
 

@@ -26,18 +26,14 @@ def session(settings: Settings, plan: ChaosPlan, out: Path, *, keep: bool) -> Ch
     the next run.
     """
     try:
-        report = _run(settings, plan)
-        path = report.write(out)
-        say(f"\n{markdown(report)}\nwrote {path}")
-        say(report.conclusion)
-        return report
+        return _run(settings, plan, out)
     finally:
         if not keep:
             say(f"stopping the instance; its logs stay in {settings.home}")
             shutdown.abandon(settings)
 
 
-def _run(settings: Settings, plan: ChaosPlan) -> ChaosReport:
+def _run(settings: Settings, plan: ChaosPlan, out: Path) -> ChaosReport:
     load_team()
     phases = Phases()
     with phases.phase("start the platform") as tell:
@@ -50,8 +46,13 @@ def _run(settings: Settings, plan: ChaosPlan) -> ChaosReport:
     def nights(_: Sequence[dt.date]) -> list[str]:
         return compute(settings, Airflow(settings), days.today(), lambda text: None).failures
 
+    def kept(report: ChaosReport) -> None:
+        path = report.write(out)
+        say(f"\n{markdown(report)}\nwrote {path}")
+        say(report.conclusion)
+
     say(f"seed {plan.seed}: {plan.faults} faults")
-    return run(settings, plan, nights, say)
+    return run(settings, plan, nights, say, kept)
 
 
 def say(text: str) -> None:

@@ -3,6 +3,7 @@ platform."""
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -101,6 +102,21 @@ def test_the_report_is_whole_although_everything_fails(
     for words in ("kafka had no process", "drain: TimeoutError", "verify the archive", "the night failed",
                   "compare with the files"):  # fmt: skip
         assert words in said
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_keeps_what_it_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> DoneFault:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "carry_out", interrupted)
+    kept: list[ChaosReport] = []
+    plan = ChaosPlan(2, 1, kinds=(FaultKind.KILL,))
+    with pytest.raises(KeyboardInterrupt):
+        run.run(Settings(instance="dev", home=tmp_path), plan, lambda _: [], print, kept.append)
+    assert [report.problems for report in kept] == [["the run was interrupted (KeyboardInterrupt)"]]
+    assert kept[0].lines > 0
+    assert not {"recovery", "front-ends"} & {each.name for each in threading.enumerate()}
 
 
 def test_pairs_can_be_left_out() -> None:
