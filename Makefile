@@ -54,7 +54,7 @@ test: setup ## all tests but the long ones, against the real stack in an instanc
 test-long: setup ## the tests of several hosts, of clusters, of the laboratory and of each page's look (20 minutes)
 	@$(BIN)/python -m tests long
 
-test-all: setup ## both, as continuous integration runs them, with one platform for both
+test-all: setup ## both, with one platform for both (an hour)
 	@$(BIN)/python -m tests all
 
 test-containers: $(INSTALLED) ## the platform in containers, with podman as root (half an hour; not in make test)
