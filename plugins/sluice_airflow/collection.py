@@ -19,6 +19,7 @@ from sluice_airflow.connections import asettings, settings
 
 POLL_SECONDS = 2.0
 HEALTH_POLLS = 3  # how many polls between two looks at the agents' metrics
+LOSS_SECONDS = 5.0  # between two looks for what Kafka lost
 RETRY_SECONDS = 300.0  # how long after a deployment that failed it is looked whether something was left out
 
 
@@ -58,7 +59,8 @@ class DeployCollection(BaseOperator):
 class AgentsTrigger(BaseTrigger):
     """Restarts dead agents, alerts on ailing ones, and fires when the inventory changed.
 
-    Beside that it takes up what the connections of hosts say.
+    Beside that it takes up what the connections of hosts say, and has the front-ends send again what Kafka
+    lost.
 
     retry: the deployment failed; it also fires after some minutes then if something is still to be deployed,
     because a host did not answer, say.
@@ -79,17 +81,37 @@ class AgentsTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         watch = AgentWatch(await asettings())
-        connections = asyncio.create_task(self._connections(watch.settings))
+        beside = [
+            asyncio.create_task(self._connections(watch.settings)),
+            asyncio.create_task(self._losses(watch.settings)),
+        ]
         try:
             async for event in self._watch(watch):
                 yield event
         finally:
-            connections.cancel()
+            for task in beside:
+                task.cancel()
 
     async def _connections(self, settings: Settings) -> None:
         """Take up for ever what the connections of hosts say, if there may be other hosts."""
         if SEVERAL_HOSTS:
             await logins.watch(settings, self.log.warning)
+
+    async def _losses(self, settings: Settings) -> None:
+        """Have the front-ends send again for ever what Kafka lost; the agents are looked after meanwhile."""
+        from sluice.quality.loss_watch import LossWatch
+
+        losses, fault = LossWatch(settings), ""
+        while True:
+            try:
+                lines, fault = await asyncio.to_thread(losses.look), ""
+            except Exception as error:  # what is away comes back
+                before = fault
+                fault = f"cannot look for what Kafka lost: {type(error).__name__}: {error}"
+                lines = [fault] if fault != before else []
+            for line in lines:
+                self.log.warning(line)
+            await asyncio.sleep(LOSS_SECONDS)
 
     async def _watch(self, watch: AgentWatch) -> AsyncIterator[TriggerEvent]:
         fault, retry_at = "", time.monotonic() + RETRY_SECONDS

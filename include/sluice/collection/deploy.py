@@ -16,7 +16,7 @@ from sluice.collection.errors import AgentError, HostUnreachable
 from sluice.collection.hosting import hosting, machine_of
 from sluice.collection.lifecycle import DRAIN_SECONDS, Log
 from sluice.collection.records import DeployBusy, DeployError, locked, speaks_tls, write
-from sluice.collection.render import MEMORY_BYTES, Rendered
+from sluice.collection.render import Rendered
 from sluice.collection.starting import start_all
 from sluice.runtime.settings import Settings
 
@@ -134,15 +134,17 @@ def stop_far(settings: Settings, log: Log = print) -> None:
         _stop_each(settings, [a for a in agents if not machine_of(settings, a).ours], log)
 
 
-def rewind(
-    settings: Settings, agent: Agent, sent: int = MEMORY_BYTES, log: Log = print
+def send_again(
+    settings: Settings, edge: str, to: Mapping[str, int], log: Log = print
 ) -> Mapping[str, tuple[int, int]]:
-    """Have a stopped edge send its last lines again: the last `sent` bytes of each file.
+    """Have a deployed edge read files again: {name in the records: where a line begins}.
 
-    By default they are as many as a memory channel holds.
+    Returns {file: (old, new)} of the positions that went back; nothing if the edge was given up meanwhile.
+    Lines that come twice are recognised by their identity. Raises AgentError, HostUnreachable.
     """
     with locked(settings, wait=True):
-        return lifecycle.rewind(settings, agent, sent, log)
+        known = [each for each in deployed(settings) if (each.name, each.tier) == (edge, "edge")]
+        return lifecycle.send_again(settings, known[0], to, log) if known else {}
 
 
 def drained(settings: Settings) -> bool:

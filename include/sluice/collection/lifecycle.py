@@ -1,4 +1,4 @@
-"""One agent's life, on whichever machine: start, drain, stop, rewind. None of it loses a line.
+"""One agent's life, on whichever machine: start, drain, stop, send again. None of it loses a line.
 
 An edge is stopped in three steps: its input is held (a file that its interceptor looks for), its channel
 drains, it gets SIGTERM. A memory channel that ended in any other way has lost what it held, so its files
@@ -152,12 +152,20 @@ def clean(settings: Settings, agent: Agent) -> bool:
     return now.state != ProcessState.ALIVE and now.clean
 
 
-def rewind(settings: Settings, agent: Agent, sent: int, log: Log) -> Mapping[str, tuple[int, int]]:
-    """Take a stopped edge back by `sent` bytes that were sent of each file; return {file: (old, new)}."""
-    if alive(settings, agent):
-        raise AgentError(f"{agent.name} runs: stop it before its positions are taken back")
-    moved = machine_of(settings, agent).rewind(agent, sent)
-    _say_moved(agent, moved, log)
+def send_again(
+    settings: Settings, agent: Agent, to: Mapping[str, int], log: Log, drain_seconds: float = DRAIN_SECONDS
+) -> Mapping[str, tuple[int, int]]:
+    """Have an edge read files again: {name in the records: where a line begins}; it is drained before.
+
+    Returns {file: (old, new)} of the positions that went back. Whatever fails, the edge is started.
+    """
+    stop(settings, agent, log, drain_seconds=drain_seconds)
+    try:
+        moved = machine_of(settings, agent).rewind(agent, to)
+        _say_moved(agent, moved, log)
+    finally:
+        start(settings, agent, log)
+    await_ready(settings, [agent])
     return moved
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -125,24 +125,28 @@ class LocalMachine:
         at_end = {p.file for p in positions if p.reached_end}
         return all(str(path) in at_end or path.stat().st_size == 0 for path in files)
 
-    def rewind(self, agent: Agent, sent: int) -> Mapping[str, tuple[int, int]]:
-        where = folder(self._settings, agent.name)
-        return position.rewind(where / "position.json", sent, agent.max_line)
+    def read_to(self, agent: Agent) -> Mapping[str, int]:
+        positions = position.read(folder(self._settings, agent.name) / "position.json") or []
+        name = self._identity(agent.name)
+        return {name(Path(each.file)): each.pos for each in positions if each.is_current}
+
+    def rewind(self, agent: Agent, to: Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
+        path, name = folder(self._settings, agent.name) / "position.json", self._identity(agent.name)
+        current = [Path(each.file) for each in position.read(path) or [] if each.is_current]
+        return position.rewind_to(path, {str(file): to[name(file)] for file in current if name(file) in to})
 
     def recover(self, agent: Agent, held: int) -> Mapping[str, tuple[int, int]]:
         where = folder(self._settings, agent.name)
         ended = where / CLEAN
         if agent.tier != "edge" or agent.channel != "memory" or not where.is_dir() or ended.exists():
             return {}
-        moved = self.rewind(agent, held)
+        moved = position.rewind(where / "position.json", held, agent.max_line)
         ended.touch()
         return moved
 
     def log_files(self, front_end: str, patterns: Iterable[Pattern]) -> Mapping[str, Path]:
-        home = self._settings.home
-        known = position.generations(folder(self._settings, front_end) / position.GENERATIONS_FILE)
-        files = (path for pattern in patterns for path in pattern.files())
-        return {position.identity(path, home, known): path for path in files}
+        name = self._identity(front_end)
+        return {name(path): path for pattern in patterns for path in pattern.files()}
 
     def log_tail(self, agent: Agent, name: str = "", size: int = 256 << 10) -> bytes:
         path = self._logs / (f"{agent.process}.out" if name == "out" else name or f"{agent.process}.log")
@@ -152,6 +156,11 @@ class LocalMachine:
                 return file.read()
         except FileNotFoundError:
             return b""
+
+    def _identity(self, front_end: str) -> Callable[[Path], str]:
+        """What names a front-end's files in the records."""
+        known = position.generations(folder(self._settings, front_end) / position.GENERATIONS_FILE)
+        return lambda path: position.identity(path, self._settings.home, known)
 
     def _record(self, agent: Agent) -> detached.ProcessRecord | None:
         return detached.read(agent.process, self._run)

@@ -67,7 +67,7 @@ class AgentFiles:
 
 
 class ReadableFile(Protocol):
-    """A file on any machine, to be read from its beginning."""
+    """A file on any machine, to be read; one can seek in it, but not from its end."""
 
     def open(self, mode: Literal["rb"], /) -> io.BufferedReader: ...
 
@@ -143,11 +143,17 @@ class Machine(Protocol):
     def all_read(self, agent: Agent) -> bool:
         """Whether every file of the agent has been read to its end."""
 
-    def rewind(self, agent: Agent, sent: int) -> Mapping[str, tuple[int, int]]:
-        """Take a stopped edge back by `sent` bytes that were sent of each file; {file: (old, new)}."""
+    def read_to(self, agent: Agent) -> Mapping[str, int]:
+        """Up to which byte an edge has read each log file that is there, by its name in the records."""
+
+    def rewind(self, agent: Agent, to: Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
+        """Take a stopped edge back in these files: {name in the records: where a line begins}.
+
+        Returns {file: (old, new)} of those that moved; none moves forward.
+        """
 
     def recover(self, agent: Agent, held: int) -> Mapping[str, tuple[int, int]]:
-        """Rewind a stopped edge whose channel may have lost lines: by `held`, the bytes that it may hold."""
+        """Take a stopped edge back if its channel may have lost lines: by `held`, which it may hold."""
 
     def log_files(self, front_end: str, patterns: Iterable[Pattern]) -> Mapping[str, ReadableFile]:
         """The log files of a front-end, by their name in the records."""

@@ -66,6 +66,20 @@ class Pattern:
         """The file of that day (of its first hour, if the name has an hour)."""
         return self.directory / datetime(day.year, day.month, day.day).strftime(self.name)
 
+    def day(self, name: str) -> date | None:
+        """The day in a file's name; None if it is none of these files, or there is no such day."""
+        parts = re.split(r"%(.)", self.name)
+        text, found = re.escape(parts[0]), set[str]()
+        for directive, literal in zip(parts[1::2], parts[2::2], strict=True):
+            group = f"(?P<{directive}>{DIRECTIVES[directive]})"
+            text += (f"(?P={directive})" if directive in found else group) + re.escape(literal)
+            found.add(directive)
+        matched = re.fullmatch(text, name)
+        try:
+            return date(*(int(matched[part]) for part in "Ymd")) if matched else None
+        except ValueError:
+            return None
+
     def matches(self, name: str) -> bool:
         """Whether a file of the directory is one of these, by its name."""
         return re.fullmatch(self.regex, name) is not None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,9 +63,14 @@ def read(path: Path) -> list[Position] | None:
     TAILDIR begins again then.
     """
     try:
-        return [Position(**entry) for entry in json.loads(path.read_text())]
+        return parsed(path.read_text())
     except (FileNotFoundError, ValueError, TypeError):
         return None
+
+
+def parsed(text: str | bytes) -> list[Position]:
+    """The entries of a position file. Raises ValueError or TypeError if it was torn."""
+    return [Position(**entry) for entry in json.loads(text)]
 
 
 def identity(path: Path, home: Path, generations: Mapping[str, int]) -> str:
@@ -104,16 +109,33 @@ def rewind(path: Path, sent: int, max_line: int) -> dict[str, tuple[int, int]]:
     if positions is None:
         path.unlink(missing_ok=True)
         return {}
-    written = path.stat()
+    current = {each.file: each.pos for each in positions if each.is_current}
+    to = {file: line_before(Path(file), pos, sent, max_line) for file, pos in current.items()}
+    return rewind_to(path, to)
+
+
+def rewind_to(path: Path, to: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Take positions back to where lines begin: {file: byte}; as `rewind` does, and never forward."""
+    positions = read(path) or []
+    text, moved = taken_back(positions, {each.file: to[each.file] for each in positions if each.file in to})
+    if moved:
+        written = path.stat()
+        write_whole(path, text)
+        os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))
+    return moved
+
+
+def taken_back(
+    positions: Iterable[Position], to: Mapping[str, int]
+) -> tuple[str, dict[str, tuple[int, int]]]:
+    """The position file's text with positions that went back, and {file: (old, new)} of these."""
     entries, moved = [], {}
     for each in positions:
-        pos = line_before(Path(each.file), each.pos, sent, max_line) if each.is_current else each.pos
+        pos = min(each.pos, to.get(each.file, each.pos))
         if pos < each.pos:
             moved[each.file] = (each.pos, pos)
         entries.append({"inode": each.inode, "pos": pos, "file": each.file})
-    write_whole(path, json.dumps(entries))
-    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))
-    return moved
+    return json.dumps(entries), moved
 
 
 def line_before(path: Path, pos: int, sent: int, max_line: int) -> int:

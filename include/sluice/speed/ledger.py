@@ -107,6 +107,10 @@ class ByteLedger:
         starts, ends = self._of((host, file))
         return int((ends - starts).sum())
 
+    def end(self, host: str, file: str) -> int:
+        """The byte after the last counted one; 0 if none was."""
+        return int(self._of((host, file))[1].max(initial=0))
+
     def holes(self, host: str, file: str, size: int) -> Ints:
         """The uncounted intervals of the file's first `size` bytes, as rows of (start, end)."""
         starts, ends = self._of((host, file))

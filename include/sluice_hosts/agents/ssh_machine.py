@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from sluice.collection.errors import AgentError
 from sluice.collection.machine import AgentFiles, Status, Texts
 from sluice.collection.metrics import AgentCounters, MetricsUnreachable
 from sluice.collection.pattern import Pattern
+from sluice.collection.position import Position
 from sluice.runtime.settings import Settings
 from sluice_hosts.agents.bundle import Bundle, bundle, logs_in
 from sluice_hosts.hosts import Host, load
@@ -109,39 +110,70 @@ class SshMachine:
         self._link.replace(self.files(agent.name).addresses, collectors.encode())
 
     def all_read(self, agent: Agent) -> bool:
-        data = self._link.read(self.files(agent.name).folder / "position.json")
-        try:
-            reached = {entry["file"]: entry["pos"] for entry in (json.loads(data) if data else [])}
-        except (ValueError, TypeError, KeyError):  # torn by a crash: the agent begins again
+        positions = self._positions(agent)
+        if positions is None:  # torn by a crash: the agent begins again
             return False
+        reached = {each.file: each.pos for each in positions}
         # Beyond the end: the file was truncated, and the agent has not looked since.
         sizes = self._sizes(agent.patterns(self._settings.home))
         return all(reached.get(str(path), 0) == size for path, size in sizes.items())
 
-    def rewind(self, agent: Agent, sent: int) -> Mapping[str, tuple[int, int]]:
-        raise AgentError(
-            f"{agent.name} runs on {self.name}: its channel is on disk, so nothing is sent again"
-        )
+    def read_to(self, agent: Agent) -> Mapping[str, int]:
+        name = self._identity(agent.name)
+        return {name(PurePath(each.file)): each.pos for each in self._current(agent)}
+
+    def rewind(self, agent: Agent, to: Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
+        name = self._identity(agent.name)
+        names = {each.file: name(PurePath(each.file)) for each in self._current(agent)}
+        back = {file: to[its] for file, its in names.items() if its in to}
+        text, moved = position.taken_back(self._positions(agent) or [], back)
+        if moved:
+            path = self._position_file(agent)
+            new = path.with_name("position.json.back")
+            self._link.replace(new, text.encode())
+            # By its age the agent knows a position that is older than a generation.
+            script = 'touch -r "$1" "$2" && mv -f "$2" "$1"'
+            self._link.run("sh", "-c", script, "rewind", str(path), str(new))
+        return moved
 
     def recover(self, agent: Agent, held: int) -> Mapping[str, tuple[int, int]]:
         return {}
 
     def log_files(self, front_end: str, patterns: Iterable[Pattern]) -> Mapping[str, RemoteFile]:
+        name = self._identity(front_end)
+        return {name(path): RemoteFile(self._link, path) for path in self._sizes(patterns)}
+
+    def log_tail(self, agent: Agent, name: str = "", size: int = 256 << 10) -> bytes:
+        folder, name = self.files(agent.name).home / "logs", name or f"{agent.process}.log"
+        length = (self._link.sizes(folder) or {}).get(name, 0)
+        return self._link.read(folder / name, max(0, length - size), size) or b""
+
+    def _identity(self, front_end: str) -> Callable[[PurePath], str]:
+        """What names a front-end's files in the records."""
         at = self.files(front_end)
         data = self._link.read(at.folder / position.GENERATIONS_FILE)
         try:
             known = position.generation_numbers(json.loads(data)) if data else {}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise RemoteFailed(f"{front_end} on {self.name}: {position.GENERATIONS_FILE}: {error}") from error
-        return {
-            position.identity(Path(path), Path(at.home), known): RemoteFile(self._link, path)
-            for path in self._sizes(patterns)
-        }
+        return lambda path: position.identity(Path(path), Path(at.home), known)
 
-    def log_tail(self, agent: Agent, name: str = "", size: int = 256 << 10) -> bytes:
-        folder, name = self.files(agent.name).home / "logs", name or f"{agent.process}.log"
-        length = (self._link.sizes(folder) or {}).get(name, 0)
-        return self._link.read(folder / name, max(0, length - size), size) or b""
+    def _position_file(self, agent: Agent) -> PurePath:
+        return self.files(agent.name).folder / "position.json"
+
+    def _positions(self, agent: Agent) -> list[Position] | None:
+        """How far each file was read; None if that was torn by a crash."""
+        data = self._link.read(self._position_file(agent))
+        try:
+            return position.parsed(data) if data else []
+        except (ValueError, TypeError):
+            return None
+
+    def _current(self, agent: Agent) -> list[Position]:
+        """The positions in files that are there and no shorter; of another inode the agent takes none."""
+        sizes = self._sizes(agent.patterns(self._settings.home))
+        positions = self._positions(agent) or []
+        return [each for each in positions if each.pos <= sizes.get(PurePath(each.file), -1)]
 
     def _sizes(self, patterns: Iterable[Pattern]) -> dict[PurePath, int]:
         """The log files and their sizes."""
@@ -179,7 +211,7 @@ class SshMachine:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A log file on another host; it can be opened as a `Path` can, to be read from its beginning."""
+    """A log file on another host; it can be opened as a `Path` can, to be read."""
 
     link: SshLink
     path: PurePath
@@ -194,6 +226,16 @@ class _Reader(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """The end is not known here, so no place is counted from it."""
+        if whence == io.SEEK_END:
+            raise io.UnsupportedOperation("seek from the end")
+        self._at = offset + (self._at if whence == io.SEEK_CUR else 0)
+        return self._at
 
     def readinto(self, buffer: Any) -> int:
         data = self._link.read(self._path, self._at, min(len(buffer), _CHUNK)) or b""

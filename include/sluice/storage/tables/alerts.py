@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -13,6 +13,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from sluice.storage.tables.schema import alerts
 
+#: Between an alert's message and what became of it.
+SINCE = "; since then: "
 #: That nobody was told of yet.
 _RAISED = alerts.c.told_raised_at.is_(None)
 _CLEARED = alerts.c.cleared_at.is_not(None) & alerts.c.told_cleared_at.is_(None)
@@ -59,6 +61,22 @@ def sync_within(
             )
         )
     return sorted(set(current) - before), sorted(over)
+
+
+def clear(engine: sqlalchemy.Engine, source: str, names: Collection[str]) -> None:
+    """Clear those of these alerts that are open."""
+    own = (alerts.c.source == source, alerts.c.name.in_(names), alerts.c.cleared_at.is_(None))
+    with engine.begin() as connection:
+        connection.execute(update(alerts).where(*own).values(cleared_at=func.now()))
+
+
+def note(engine: sqlalchemy.Engine, source: str, names: Collection[str], text: str) -> None:
+    """Say what became of alerts that are open, instead of what was said of it before."""
+    own = (alerts.c.source == source, alerts.c.name.in_(names), alerts.c.cleared_at.is_(None))
+    with engine.begin() as connection:
+        for row in connection.execute(select(alerts.c.id, alerts.c.message).where(*own)).all():
+            message = row.message.partition(SINCE)[0] + SINCE + text
+            connection.execute(update(alerts).where(alerts.c.id == row.id).values(message=message))
 
 
 def open_alerts(engine: sqlalchemy.Engine, source: str | None = None) -> list[Alert]:

@@ -87,7 +87,7 @@ def looked_at(engine: sa.Engine, topic: str, found: Mapping[int, LookedAt]) -> l
                 continue
             if before is None:  # the first look; something may have been counted before this table was there
                 before = Era(0, _counted_id(connection, topic) or log.topic_id, 0, log.epoch)
-                _put(connection, topic, partition, before)
+                _put(connection, topic, partition, before, settled_epoch=before.epoch)
             # While the epoch is the same, more may have come, and been read, since Kafka was asked. No commit
             # is made of records of another epoch before this one is booked.
             same = (before.topic_id, before.epoch) == (log.topic_id, log.epoch)
@@ -127,8 +127,10 @@ def _read(connection: sa.Connection, topic: str) -> dict[int, PartitionLog]:
     return {number: PartitionLog(tuple(own)) for number, own in found.items()}
 
 
-def _put(connection: sa.Connection, topic: str, partition: int, era: Era) -> None:
-    values = asdict(era)
+def _put(
+    connection: sa.Connection, topic: str, partition: int, era: Era, settled_epoch: int | None = None
+) -> None:
+    values = {**asdict(era), "settled_epoch": settled_epoch}
     statement = insert(schema.log_eras).values(topic=topic, partition=partition, **values)
     connection.execute(
         statement.on_conflict_do_update(

@@ -301,6 +301,8 @@ log_eras = Table(
     Column("epoch", Integer, nullable=False),
     Column("reached", BigInteger, nullable=False),  # up to which the era before was read
     Column("found_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    # The epoch for which it is settled that the front-ends sent again what Kafka lost before it; null: none.
+    Column("settled_epoch", Integer),
 )
 
 # Ranges of offsets that Kafka dropped before they were archived.

@@ -19,6 +19,7 @@ CREATE TABLE log_eras (
     epoch INTEGER NOT NULL,
     reached BIGINT NOT NULL,
     found_at TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
+    settled_epoch INTEGER,
     PRIMARY KEY (topic, partition, era)
 )
 """
