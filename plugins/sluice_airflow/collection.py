@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
@@ -16,6 +16,9 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from sluice.runtime.settings import Settings
 from sluice_airflow import SEVERAL_HOSTS, logins
 from sluice_airflow.connections import asettings, settings
+
+if TYPE_CHECKING:
+    from sluice.quality.loss_watch import LossWatch
 
 POLL_SECONDS = 2.0
 HEALTH_POLLS = 3  # how many polls between two looks at the agents' metrics
@@ -99,9 +102,7 @@ class AgentsTrigger(BaseTrigger):
 
     async def _losses(self, settings: Settings) -> None:
         """Have the front-ends send again for ever what Kafka lost; the agents are looked after meanwhile."""
-        from sluice.quality.loss_watch import LossWatch
-
-        losses, fault = LossWatch(settings), ""
+        losses, fault = await asyncio.to_thread(loss_watch, settings), ""
         while True:
             try:
                 lines, fault = await asyncio.to_thread(losses.look), ""
@@ -133,6 +134,13 @@ class AgentsTrigger(BaseTrigger):
             for line in lines:
                 self.log.warning(line)
             await asyncio.sleep(POLL_SECONDS)
+
+
+def loss_watch(settings: Settings) -> LossWatch:
+    """In a thread: what it imports takes its time."""
+    from sluice.quality.loss_watch import LossWatch
+
+    return LossWatch(settings)
 
 
 class AgentWatch:

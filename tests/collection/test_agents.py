@@ -10,7 +10,6 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -308,13 +307,20 @@ def test_an_edge_that_cannot_hand_over_stays(collected: Collected) -> None:
     collected.doubles()
 
 
-def test_an_order_to_rewind_makes_doubles_and_no_more(collected: Collected) -> None:
+@pytest.mark.parametrize("host", HOSTS)
+def test_an_edge_that_sends_again_makes_doubles_of_what_it_is_asked_for(
+    collected: Collected, host: str
+) -> None:
+    """One has a memory channel, the other one on disk."""
     settings = collected.settings
     before = collected.doubles()
-    agent = deploy.agent(settings, "front2")
-    assert deploy.stop(settings, agent) is True
-    moved = deploy.rewind(settings, agent, sent=5_000)
-    deploy.start(settings, agent)
-    files = [path for path in moved if Path(path).exists()]
-    assert 0 < collected.doubles() - before <= 5_000 / SHORTEST * len(files)
-    assert (folder(settings, "front2") / "position.json").exists()
+    agent = deploy.agent(settings, host)
+    read_to = machine_of(settings, agent).read_to(agent)
+    name, end = max(read_to.items(), key=lambda each: each[1])
+    path = settings.home / name
+    first = path.read_bytes().rindex(b"\n", 0, end // 2) + 1
+    moved = deploy.send_again(settings, host, {name: first, "gone.log": 0})
+    assert moved == {str(path): (end, first)}
+    assert lifecycle.alive(settings, agent)
+    assert collected.doubles() - before == path.read_bytes()[first:end].count(b"\n")
+    assert deploy.send_again(settings, "nobody", {name: 0}) == {}

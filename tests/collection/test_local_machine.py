@@ -95,6 +95,27 @@ def test_a_memory_channel_that_was_not_clean_is_rewound_once(
     assert machine.recover(agent, 1_000) == {}
 
 
+def test_an_edge_goes_back_in_the_files_that_are_named(
+    settings: Settings, machine: Machine, agent: Agent, tmp_path: Path
+) -> None:
+    machine.lay_out(agent)
+    assert machine.read_to(agent) == {}
+    assert machine.rewind(agent, {"log/access.2026-01-01.log": 0}) == {}
+    logs = [tmp_path / "log" / f"access.2026-01-0{day}.log" for day in (1, 2, 3)]
+    for log in logs:
+        log.write_text("a\nb\n")
+    where = folder(settings, agent.name)
+    entries = [{"inode": log.stat().st_ino, "pos": 4, "file": str(log)} for log in logs]
+    entries[2]["inode"] += 1  # another content has the name now
+    (where / "position.json").write_text(json.dumps(entries))
+    (where / "generations.json").write_text(json.dumps({"log/access.2026-01-02.log": {"generation": 1}}))
+    first, second = "log/access.2026-01-01.log", "log/access.2026-01-02.log#1"
+    assert machine.read_to(agent) == {first: 4, second: 4}
+    to = {first: 9, second: 2, "log/access.2026-01-02.log": 0, "log/access.2026-01-03.log": 0}
+    assert machine.rewind(agent, to) == {str(logs[1]): (4, 2)}
+    assert machine.read_to(agent) == {first: 4, second: 2}
+
+
 def test_the_end_of_a_log_is_read_and_a_log_that_is_not_there_is_empty(
     settings: Settings, machine: Machine, agent: Agent
 ) -> None:

@@ -45,6 +45,21 @@ def test_what_breaks_identity_is_refused(text: str, remedy: str) -> None:
         Pattern.parse(text, HOME)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "name", "day"),
+    [
+        ("/l/access.%Y-%m-%d.log", "access.2026-01-05.log", date(2026, 1, 5)),
+        ("/l/%d+%m.%Y_%H", "05+01.2026_23", date(2026, 1, 5)),
+        ("/l/%Y%m%d.%Y", "20260105.2026", date(2026, 1, 5)),
+        ("/l/%Y%m%d.%Y", "20260105.2025", None),
+        ("/l/access.%Y-%m-%d.log", "access.2026-02-30.log", None),
+        ("/l/access.%Y-%m-%d.log", "other.log", None),
+    ],
+)
+def test_the_day_in_a_name(pattern: str, name: str, day: date | None) -> None:
+    assert Pattern.parse(pattern, Path("/home")).day(name) == day
+
+
 def test_files_lists_what_is_there(tmp_path: Path) -> None:
     for name in ("access.2026-01-06.log", "access.2026-01-05.log", "access.log", "access.2026-01-05.log.gz"):
         (tmp_path / name).touch()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sluice.collection import position
-from sluice.collection.position import Position, identity, line_before, rewind
+from sluice.collection.position import Position, identity, line_before, rewind, rewind_to
 
 
 @pytest.fixture
@@ -44,6 +44,17 @@ def test_positions_go_back_and_never_forward(tmp_path: Path, log: Path) -> None:
     assert moved == {str(log): (size, entry.pos)}
     assert entry.pos == line_before(log, size, 100, 1 << 20)
     assert same == Position(**gone)
+
+
+def test_positions_go_back_to_given_places(tmp_path: Path, log: Path) -> None:
+    path, entry = tmp_path / "position.json", {"inode": log.stat().st_ino, "pos": 90, "file": str(log)}
+    path.write_text(json.dumps([entry]))
+    os.utime(path, (1_000, 1_000))
+    assert rewind_to(path, {"other.log": 0, str(log): 91}) == {}
+    assert rewind_to(path, {str(log): 40}) == {str(log): (90, 40)}
+    assert position.read(path) == [Position(log.stat().st_ino, 40, str(log))]
+    assert path.stat().st_mtime == 1_000
+    assert rewind_to(tmp_path / "none.json", {str(log): 40}) == {}
 
 
 @pytest.mark.parametrize(("inode", "beyond"), [(0, 1), (1, 0)])

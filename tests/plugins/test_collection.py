@@ -91,6 +91,31 @@ def test_what_a_deployment_left_out_is_tried_again(
     assert not run(fired(deferred(None), 0.5))
 
 
+def test_the_watch_over_losses_goes_on_after_a_fault(
+    inventory: Path, connected, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sluice_airflow import collection
+
+    class DatabaseThatComesBack:
+        """Its first two looks fail, and the third one finds something."""
+
+        looks = 0
+
+        def look(self) -> list[str]:
+            self.looks += 1
+            if self.looks < 3:
+                raise ConnectionError("no PostgreSQL")
+            return ["all is sent again"] if self.looks == 3 else []
+
+    monkeypatch.setattr(collection, "LOSS_SECONDS", 0.01)
+    monkeypatch.setattr(collection, "loss_watch", lambda settings, watch=DatabaseThatComesBack(): watch)
+    trigger = deferred(collection.fingerprint(Settings(instance="test", home=inventory.parent)))
+    assert not run(fired(trigger, 0.5))
+    said = capsys.readouterr().out
+    assert said.count("cannot look for what Kafka lost: ConnectionError: no PostgreSQL") == 1
+    assert said.count("all is sent again") == 1
+
+
 def test_plan_refuses_a_faulty_inventory(home: Path, connected) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 

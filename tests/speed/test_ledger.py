@@ -155,3 +155,11 @@ def test_empty() -> None:
     assert claim(ledger, []) == []
     assert ledger.to_rows() == []
     assert ledger.covered("web1", "/a.log") == 0
+
+
+def test_the_end_of_what_was_counted() -> None:
+    ledger = ByteLedger()
+    hosts, files, starts, ends = columns([(0, 3), (0, 1)])
+    ledger.add(hosts, files, starts, ends)
+    assert ledger.end(*FILES[0]) == STARTS[4]
+    assert ledger.end(*FILES[1]) == 0

@@ -87,15 +87,19 @@ def _ask(settings: Settings, topic: str) -> int:
     database = engine(settings)
     open_losses.ask(database, topic)
     watch, deadline = LossWatch(settings), time.monotonic() + WAIT_SECONDS
+    said: list[str] = []
     while any(each.topic == topic for each in open_losses.open_losses(database)):
-        for line in watch.look(topic):
+        for line in (found := watch.look(topic)):
             typer.echo(line)
+        said += found
         if watch.waits_for_edges(topic):
             typer.echo("the DAG collection tries again every ten minutes", err=True)
             return 1
         _pause(deadline)
-    lost = [each for each in alerts.open_alerts(database) if each.name == for_good(topic)]
-    typer.echo(lost[0].message if lost else f"{topic}: nothing is missing")
+    lost = [each.message for each in alerts.open_alerts(database) if each.name == for_good(topic)]
+    for line in lost or [f"{topic}: nothing is missing"]:
+        if line not in said:
+            typer.echo(line)
     return 1 if lost else 0
 
 

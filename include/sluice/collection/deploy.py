@@ -102,13 +102,6 @@ def ensure(settings: Settings, log: Log = print, failed: dict[str, str] | None =
     return started
 
 
-def start(settings: Settings, agent: Agent, log: Log = print) -> None:
-    """Start one agent and wait until it answers; adopt it if it runs already."""
-    with locked(settings, wait=True):
-        lifecycle.start(settings, agent, log)
-        lifecycle.await_ready(settings, [agent])
-
-
 def stop(settings: Settings, agent: Agent, drain_seconds: float = DRAIN_SECONDS, log: Log = print) -> bool:
     """Stop one agent, an edge drained; return whether its channel was seen empty.
 

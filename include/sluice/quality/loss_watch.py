@@ -101,7 +101,7 @@ class LossWatch:
 def note(settings: Settings, resend: Resend, finding: Finding) -> None:
     """Say in the alerts what is sent again now."""
     text = f"the front-ends send again what is missing: {_some(finding.lines)}"
-    alerts.note(engine(settings), SOURCE, _alerts_of(resend, finding), text)
+    alerts.note(engine(settings), SOURCE, _alerts_of(settings, resend, finding), text)
 
 
 def settle(settings: Settings, resend: Resend, finding: Finding, log: Log) -> None:
@@ -111,7 +111,7 @@ def settle(settings: Settings, resend: Resend, finding: Finding, log: Log) -> No
     """
     database, topic = engine(settings), resend.topic
     if finding.unarchived:
-        since = min(each.found_at for each in resend.losses if each.era) - CLOCKS
+        since = min(each.found_at for each in resend.losses if each.of_read) - CLOCKS
         late = days_since(database, topic, round(since.timestamp() * 1000))
         open_losses.mark_days(database, topic, late)
     name = for_good(topic)
@@ -121,7 +121,7 @@ def settle(settings: Settings, resend: Resend, finding: Finding, log: Log) -> No
         alerts.sync(database, SOURCE, {name: message}, prefix=name)
     elif any(each.asked for each in resend.losses):  # a person looked, and nothing is missing any more
         alerts.clear(database, SOURCE, [name])
-    alerts.clear(database, SOURCE, _alerts_of(resend, finding))
+    alerts.clear(database, SOURCE, _alerts_of(settings, resend, finding))
     open_losses.settle(database, resend.losses)
 
 
@@ -130,9 +130,9 @@ def for_good(topic: str) -> str:
     return f"lost {topic}: for good"
 
 
-def _alerts_of(resend: Resend, finding: Finding) -> list[str]:
-    unarchived = [each.alert(resend.topic) for each in finding.unarchived]
-    return [each.alert for each in resend.losses if each.era] + unarchived
+def _alerts_of(settings: Settings, resend: Resend, finding: Finding) -> list[str]:
+    of_archive = open_losses.alerts_of(engine(settings), resend.topic, finding.unarchived)
+    return [each.alert for each in resend.losses if each.of_read] + of_archive
 
 
 def _losses(finding: Finding) -> Iterable[str]:

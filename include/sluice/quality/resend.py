@@ -106,7 +106,7 @@ class Resend:
             self._before = self._look()
         elif self._clock() >= before.at + PAUSE_SECONDS and self._passed(before.ends):
             now = self._before = self._look()
-            if self._all_read_again(now) and _same(before.spans, now.spans):
+            if all(map(self._all_read_again, (before, now))) and _same(before.spans, now.spans):
                 return self._finding(before, now)
         return None
 
@@ -142,7 +142,7 @@ class Resend:
 
     def _gone(self, files: Mapping[File, CollectedFile], away: Mapping[str, str]) -> set[File]:
         """Files of which lines were counted lately, and that their front-ends do not have any more."""
-        found = min((each.found_at for each in self.losses if each.era), default=datetime.now(UTC))
+        found = min((one.found_at for one in self.losses if one.of_read), default=datetime.now(UTC))
         counted = open_losses.counted_since(self._database, self.topic, found - BEFORE)
         return {key for key in counted - files.keys() if key[0] not in away and key[0] != KAFKA_HOST}
 
@@ -162,9 +162,9 @@ class Resend:
             for layer in (counted, archived)
         )
 
-    def _all_read_again(self, now: Look) -> bool:
+    def _all_read_again(self, look: Look) -> bool:
         """Whether the edges have read everything again that they were taken back to."""
-        return all(file.read_to >= self._reading[key] for key, file in now.files.items())
+        return all(file.read_to >= self._reading[key] for key, file in look.files.items())
 
     def _finding(self, before: Look, now: Look) -> Finding:
         unarchived = tuple(open_losses.unarchived(self._database, self.losses))

@@ -5,15 +5,19 @@ Its program is a stand-in that only runs. `tests/e2e/test_hosts.py` has the real
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sluice.collection import deploy_plan, health, lifecycle
 from sluice.collection.agent import Agent, folder
 from sluice.collection.hosting import machine_of
 from sluice.quality.file_accounts import NOTHING, account, front_end_files
+from sluice.quality.missing_lines import CollectedFile, missing_lines
 from sluice.runtime.settings import Settings
 from sluice_hosts import hosts
 from sluice_hosts.emulated.host import EmulatedHost
@@ -167,6 +171,39 @@ def test_its_files_are_read_where_they_are(settings: Settings, machine: Emulated
     audited = dict(front_end_files(settings, "h5_logs"))
     found = account(audited["far1", str(path)], "far1", str(path), NOTHING, NOTHING)
     assert (found.lines, found.missing_lines) == (100_000, 100_000)
+
+
+def test_it_goes_back_in_its_files_and_keeps_the_positions_age(
+    settings: Settings, machine: EmulatedHost, far: Agent
+) -> None:
+    """By its age the agent knows a position that is older than a generation."""
+    path = machine.home / "log" / "access.2026-01-02.log"
+    path.write_bytes(b"a line\n" * 10)
+    on_host = machine_of(settings, far)
+    assert on_host.read_to(far) == {}
+    assert on_host.rewind(far, {str(path): 0}) == {}
+    state = there(settings) / "agents" / "far1" / "state"
+    state.mkdir(parents=True, exist_ok=True)
+    gone = {"inode": 1, "pos": 9, "file": str(path.with_name("access.2026-01-01.log"))}
+    entries = [{"inode": path.stat().st_ino, "pos": 70, "file": str(path)}, gone]
+    (state / "position.json").write_text(json.dumps(entries))
+    os.utime(state / "position.json", (1_000, 1_000))
+    assert on_host.read_to(far) == {str(path): 70}
+    assert on_host.rewind(far, {str(path): 14, gone["file"]: 0}) == {str(path): (70, 14)}
+    assert on_host.read_to(far) == {str(path): 14}
+    assert json.loads((state / "position.json").read_text())[1] == gone
+    assert (state / "position.json").stat().st_mtime == 1_000
+    assert [each.name for each in state.iterdir()] == ["position.json"]
+
+
+def test_missing_lines_are_found_in_its_files(settings: Settings, machine: EmulatedHost, far: Agent) -> None:
+    path = machine.home / "log" / "access.2026-01-02.log"
+    path.write_bytes(b"a line\n" * 100_000)
+    (contents,) = machine_of(settings, far).log_files(far.name, far.patterns(settings.home)).values()
+    file = CollectedFile(far.name, str(path), 700_000, None, contents)
+    found = missing_lines(file, np.array([(7, 9), (15, 20), (500_000, 700_000)]))
+    assert found is not None
+    assert found.spans == ((7, 9), (500_003, 700_000))
 
 
 def test_a_front_end_keeps_its_host(settings: Settings, machine: EmulatedHost, far: Agent) -> None:

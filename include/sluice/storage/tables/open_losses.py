@@ -24,12 +24,12 @@ CLOCKS = timedelta(hours=1)
 _C = schema.log_eras.c
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class OpenLoss:
     """A partition's log, from an epoch on before which Kafka may have lost records.
 
-    begins, reached: the offsets [begins, reached) of the era before had been read and are lost; in era 0, and
-    where they are the same, nobody had read what may be lost. asked: a person wants it to be looked at again.
+    begins, reached: the offsets [begins, reached) of the era before had been read and are lost; in era 0
+    nobody had read what may be lost. settled_epoch: of the era's last loss that was settled; None: none was.
     """
 
     topic: str
@@ -39,7 +39,17 @@ class OpenLoss:
     begins: int
     reached: int
     found_at: datetime
-    asked: bool = False
+    settled_epoch: int | None
+
+    @property
+    def asked(self) -> bool:
+        """Whether a person asks for it again."""
+        return self.settled_epoch == ASKED
+
+    @property
+    def of_read(self) -> bool:
+        """Whether records that a layer had read are among what was lost."""
+        return self.era > 0 and (self.settled_epoch is None or self.asked)
 
     @property
     def alert(self) -> str:
@@ -49,15 +59,11 @@ class OpenLoss:
 
 @dataclass(frozen=True, order=True)
 class Unarchived:
-    """Positions [first, next) whose records Kafka lost before they were archived, as the archive says."""
+    """Positions [first, next) that a layer had read and Kafka lost before they were archived."""
 
     partition: int
     first: int
     next: int
-
-    def alert(self, topic: str) -> str:
-        """The name of the alert about it."""
-        return f"lost {topic}/{self.partition}: {self.first}-{self.next}"
 
 
 def open_losses(engine: sa.Engine) -> list[OpenLoss]:
@@ -77,12 +83,10 @@ def ask(engine: sa.Engine, topic: str) -> None:
 
 
 def _read(engine: sa.Engine, which: sa.ColumnElement[bool]) -> list[OpenLoss]:
-    asked = sa.func.coalesce(_C.settled_epoch == ASKED, sa.false()).label("asked")
-    stored = [name for name in OpenLoss.__dataclass_fields__ if name != "asked"]
-    query = sa.select(*(_C[name] for name in stored), asked).where(which)
+    query = sa.select(*(_C[name] for name in OpenLoss.__dataclass_fields__)).where(which)
     with engine.connect() as connection:
         rows = connection.execute(query.order_by(_C.topic, _C.partition, _C.era))
-        return [OpenLoss(**{**row._mapping, "asked": bool(row.asked)}) for row in rows]
+        return [OpenLoss(**row._mapping) for row in rows]
 
 
 def settle(engine: sa.Engine, losses: Iterable[OpenLoss]) -> None:
@@ -95,20 +99,30 @@ def settle(engine: sa.Engine, losses: Iterable[OpenLoss]) -> None:
 
 
 def unarchived(engine: sa.Engine, losses: Iterable[OpenLoss]) -> list[Unarchived]:
-    """What the archive lacks of what these losses took, in order."""
-    c, found = schema.archive_losses.c, set[Unarchived]()
+    """What the archive lacks of what these losses took and somebody had read, in order."""
+    c, found = schema.archive_files.c, []
     with engine.connect() as connection:
         for each in losses:
-            if not each.era:
+            if not each.of_read:
                 continue
-            query = sa.select(c.partition, c.first, c.next).where(
-                c.topic == each.topic,
-                c.partition == each.partition,
-                c.first < position_at(each.era, 0),
-                c.recorded_at > each.found_at - CLOCKS,
-            )
-            found |= {Unarchived(**row._mapping) for row in connection.execute(query)}
+            own = (c.topic == each.topic, c.partition == each.partition, c.lines > 0)
+            older = sa.select(sa.func.max(c.next)).where(*own, c.first < position_at(each.era, 0))
+            archived, read = connection.scalar(older) or 0, position_at(each.era - 1, each.reached)
+            if archived < read:
+                found.append(Unarchived(each.partition, int(archived), read))
     return sorted(found)
+
+
+def alerts_of(engine: sa.Engine, topic: str, lacking: Iterable[Unarchived]) -> list[str]:
+    """The names of the archive's alerts about these."""
+    c, found = schema.archive_losses.c, []
+    with engine.connect() as connection:
+        for each in lacking:
+            own = (c.topic == topic, c.partition == each.partition)
+            query = sa.select(c.first, c.next).where(*own, c.first < each.next, c.next > each.first)
+            rows = connection.execute(query.order_by(c.first))
+            found += [f"lost {topic}/{each.partition}: {row.first}-{row.next}" for row in rows]
+    return found
 
 
 def committed(engine: sa.Engine, topic: str) -> dict[int, int]:
