@@ -1,4 +1,4 @@
-"""Kafka loses the end of its log, as in a power cut, and other lines come to the same offsets."""
+"""Kafka loses the end of its log, as in a power cut; other lines come to its offsets, or the lost ones."""
 
 from __future__ import annotations
 
@@ -6,30 +6,37 @@ import datetime as dt
 import os
 import random
 import secrets
+import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
 
 from sluice.archive.verification import verify
+from sluice.collection import deploy
 from sluice.quality.audit import audit, kafka_ends
 from sluice.quality.hops import Hops
 from sluice.runtime.positions import PartitionLog
 from sluice.stack import health
 from sluice.stack.environment import environment
 from sluice.storage.postgres import engine
-from sluice.storage.tables import eras
+from sluice.storage.tables import alerts, eras, open_losses
 from sluice.transmission.topics import Topics
 from sluice_lab.draining import DRAIN_SECONDS
 from sluice_lab.waiting import until
-from tests.e2e.running import COMMAND_SECONDS, Platform
+from sluice_lab.access_lines import access_lines
+from tests.e2e.running import COMMAND_SECONDS, TOPIC, Platform, expected
 
 pytestmark = pytest.mark.e2e
 
 DAY = dt.date(2024, 5, 1)
+#: The day of the lines that the front-ends send again.
+SENT_AGAIN = dt.date(2024, 5, 2)
 BEFORE, AFTER, BYTES = 2_000, 1_500, 9_000
 TASK = """
 - name: {topic}_hits
@@ -68,10 +75,10 @@ def at_rest(platform: Platform, topic: str) -> Hops:
     return until(look, DRAIN_SECONDS, "both layers have all", 0.5)
 
 
-def lose_tail(platform: Platform, topic: str) -> dict[int, int]:
-    """kill -9 Kafka, cut bytes off the end of partition 0, and wait until it is back; returns the ends."""
+def lose_tail(platform: Platform, topic: str, partition: int = 0) -> dict[int, int]:
+    """kill -9 Kafka, cut bytes off the end of a partition, and wait until it is back; returns the ends."""
     platform.kill_daemon("kafka")
-    folder = Path(platform.settings.home) / "data" / "kafka" / f"{topic}-0"
+    folder = Path(platform.settings.home) / "data" / "kafka" / f"{topic}-{partition}"
     segment = max(folder.glob("*.log"))
     os.truncate(segment, segment.stat().st_size - random.Random(topic).randint(BYTES // 3, BYTES))  # noqa: S311
 
@@ -83,6 +90,25 @@ def lose_tail(platform: Platform, topic: str) -> dict[int, int]:
             return {}
 
     return until(back, what="Kafka is back")
+
+
+def compute_night(platform: Platform, topic: str, day: dt.date) -> None:
+    night = [sys.executable, str(platform.settings.root / "jobs" / "nightly.py"), "--topic", topic]
+    subprocess.run(
+        [*night, "--day", day.isoformat(), "--run-id", f"tail-{day}"],
+        env=environment(platform.settings), check=True, timeout=COMMAND_SECONDS,
+    )  # fmt: skip
+
+
+@contextmanager
+def standing_still(platform: Platform, job: str) -> Iterator[None]:
+    """The job's process stands still, as on a machine that has much else to do."""
+    process = platform.job(job).pid
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
 
 
 def test_lines_that_came_to_the_offsets_of_lost_ones_all_count_and_none_twice(platform: Platform) -> None:
@@ -102,13 +128,41 @@ def test_lines_that_came_to_the_offsets_of_lost_ones_all_count_and_none_twice(pl
     assert (hops.online, hops.archived, hops.kafka) == (BEFORE + AFTER,) * 3, hops
     found = {each.partition: each for each in verify(platform.settings, topic)}
     assert [each.problems for each in found.values()] == [(), ()]
-    night = [sys.executable, str(platform.settings.root / "jobs" / "nightly.py"), "--topic", topic]
-    subprocess.run(
-        [*night, "--day", DAY.isoformat(), "--run-id", "tail"],
-        env=environment(platform.settings), check=True, timeout=COMMAND_SECONDS,
-    )  # fmt: skip
+    compute_night(platform, topic, DAY)
     wanted = Counter({(f"/{n}",): 1 for n in range(BEFORE + AFTER)})
     for layer in ("online", "offline"):
         values = platform.counted(f"{topic}_hits", DAY, layer).values
         assert Counter({series[1]: metrics["count"] for series, metrics in values.items()}) == wanted
     assert not hops.disagreements
+
+
+def test_front_ends_send_again_what_was_counted_and_not_archived(platform: Platform) -> None:
+    """The lines come through an edge and a collector, so they have an identity, and their file is there."""
+    database = engine(platform.settings)
+    platform.drain()
+    before = kafka_ends(platform.settings, TOPIC)
+    number = len(platform.written.get(SENT_AGAIN, []))
+
+    def counted() -> dict[int, int]:
+        """Where Kafka ends, once the speed layer has counted all lines."""
+        ends, logs = kafka_ends(platform.settings, TOPIC), eras.logs(database, TOPIC)
+        done = open_losses.committed(database, TOPIC)
+        behind = [at for at, end in ends.items() if logs[at].records(done.get(at, 0), logs[at].position(end))]
+        return ends if ends != before and not behind and deploy.drained(platform.settings) else {}
+
+    with standing_still(platform, "archiver"):
+        platform.write(SENT_AGAIN, access_lines(SENT_AGAIN, BEFORE, seed=number))
+        after = until(counted, what="the speed layer has counted all")
+        partition = max(after, key=lambda at: after[at] - before[at])
+        ends = lose_tail(platform, TOPIC, partition)
+        assert ends[partition] < after[partition]
+    until(lambda: len(eras.logs(database, TOPIC)[partition].eras) > 1, what="the loss is found")
+    until(lambda: not open_losses.open_losses(database), DRAIN_SECONDS, "the loss is settled", 0.5)
+    hops = platform.drain()
+    assert (hops.lost, hops.disagreements) == (0, ())
+    assert not [each for each in alerts.open_alerts(database) if each.name.startswith(f"lost {TOPIC}")]
+    assert platform.sluice("resend", "--dry-run").stdout == "nothing is missing\n"
+    compute_night(platform, TOPIC, SENT_AGAIN)
+    for task, wanted in expected(platform.written[SENT_AGAIN]).items():
+        for layer in ("online", "offline"):
+            assert platform.counted(task, SENT_AGAIN, layer).values == wanted, (task, layer)

@@ -108,7 +108,8 @@ def test_the_watch_over_losses_goes_on_after_a_fault(
             return ["all is sent again"] if self.looks == 3 else []
 
     monkeypatch.setattr(collection, "LOSS_SECONDS", 0.01)
-    monkeypatch.setattr(collection, "loss_watch", lambda settings, watch=DatabaseThatComesBack(): watch)
+    watch = DatabaseThatComesBack()
+    monkeypatch.setattr(collection, "loss_watch", lambda settings: watch)
     trigger = deferred(collection.fingerprint(Settings(instance="test", home=inventory.parent)))
     assert not run(fired(trigger, 0.5))
     said = capsys.readouterr().out

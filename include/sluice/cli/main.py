@@ -139,9 +139,9 @@ COMMANDS = {
     "audit": Lazy(
         "sluice.cli.audit", "audit", "Follow the lines from hop to hop and prove that none is lost."
     ),
-    "send-again": Lazy(
-        "sluice.cli.send_again",
-        "send_again",
+    "resend": Lazy(
+        "sluice.cli.resend",
+        "resend",
         "Have the front-ends send again what Kafka lost.",
         metrics=False,
     ),

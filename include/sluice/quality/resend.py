@@ -49,7 +49,7 @@ NONE: Ints = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True)
-class Look:
+class ResendReading:
     """Where everything is at one time.
 
     ends: the positions after Kafka's last records. spans: what the ledger lacks of the files, gone ones
@@ -97,7 +97,7 @@ class Resend:
         self._settings, self._clock = settings, clock
         self._database = engine(settings)
         self._reading: dict[File, int] = {}  # how far files were read at the first look
-        self._before: Look | None = None
+        self._before: ResendReading | None = None
 
     def find(self) -> Finding | None:
         """What is missing; None as long as that is not known, because lines are on their way."""
@@ -125,7 +125,7 @@ class Resend:
                 log(f"sent again, because it was missing: {each} ({each.bytes:,} bytes)")
         return failed
 
-    def _look(self) -> Look:
+    def _look(self) -> ResendReading:
         files, away = collected_files(self._settings, self.topic)
         for key, file in files.items():
             self._reading.setdefault(key, file.read_to if self._before is None else 0)
@@ -138,7 +138,7 @@ class Resend:
             below[key] = counted.holes(*key, counted.end(*key))
         ends = self._ends()  # after the ledger: both layers pass what it has, before the next look
         found = {key: rows for key, rows in below.items() if len(rows)}
-        return Look(self._clock(), files, away, counted, ends, found)
+        return ResendReading(self._clock(), files, away, counted, ends, found)
 
     def _gone(self, files: Mapping[File, CollectedFile], away: Mapping[str, str]) -> set[File]:
         """Files of which lines were counted lately, and that their front-ends do not have any more."""
@@ -162,11 +162,11 @@ class Resend:
             for layer in (counted, archived)
         )
 
-    def _all_read_again(self, look: Look) -> bool:
+    def _all_read_again(self, look: ResendReading) -> bool:
         """Whether the edges have read everything again that they were taken back to."""
         return all(file.read_to >= self._reading[key] for key, file in look.files.items())
 
-    def _finding(self, before: Look, now: Look) -> Finding:
+    def _finding(self, before: ResendReading, now: ResendReading) -> Finding:
         unarchived = tuple(open_losses.unarchived(self._database, self.losses))
         spans = dict(now.spans)
         if unarchived:
@@ -183,7 +183,7 @@ class Resend:
         return Finding(tuple(lines), tuple(gone), others, now.away, unarchived)
 
     def _unarchived_spans(
-        self, before: Look, now: Look, unarchived: Sequence[Unarchived]
+        self, before: ResendReading, now: ResendReading, unarchived: Sequence[Unarchived]
     ) -> dict[File, Ints]:
         """What the archive lacks of what was counted, by file."""
         places = [(each.partition, each.first) for each in unarchived]

@@ -1,4 +1,4 @@
-"""`sluice send-again`: have the front-ends send again what the platform lacks."""
+"""`sluice resend`: have the front-ends send again what the platform lacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POLL_SECONDS = 2.0
 WAIT_SECONDS = 600.0
 
 
-def send_again(
+def resend(
     topic: Annotated[
         str, typer.Option(metavar="TOPIC", help="The topic whose front-ends are asked.")
     ] = "logs",
@@ -30,8 +30,8 @@ def send_again(
     edge read its files again from the first of them. Lines that come twice are recognised and count once.
 
     Examples:
-      sluice send-again --dry-run    what is missing
-      sluice send-again              send it again, and wait until it is counted and archived
+      sluice resend --dry-run    what is missing
+      sluice resend              send it again, and wait until it is counted and archived
 
     Exit code 1 if lines are missing afterwards, because their files are gone, say; with --dry-run if any are.
     """

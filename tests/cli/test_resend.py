@@ -1,4 +1,4 @@
-"""`sluice send-again`: what it says of what is missing, and that it asks and waits."""
+"""`sluice resend`: what it says of what is missing, and that it asks and waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sluice.archive import index
-from sluice.cli import send_again as module
+from sluice.cli import resend as module
 from sluice.cli.main import app
 from sluice.collection import deploy
 from sluice.quality import archived_bytes, loss_watch, resend
@@ -46,7 +46,7 @@ def web1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FrontEnd]:
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["send-again", *arguments])
+    return CliRunner().invoke(app, ["resend", *arguments])
 
 
 def test_a_dry_run_says_what_is_missing_and_changes_nothing(web1: FrontEnd) -> None:
