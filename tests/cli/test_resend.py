@@ -70,7 +70,7 @@ def test_it_has_the_edge_send_again_and_waits_for_it(web1: FrontEnd, monkeypatch
     monkeypatch.setattr(deploy, "send_again", arrives)
     alerts.sync(web1.database, "archive", {loss_watch.for_good(TOPIC): "Kafka lost lines"})
     done = run()
-    assert web1.orders == [("web1", {NAME: 72})]
+    assert web1.orders == [{NAME: 72}]
     assert done.stdout.splitlines() == [
         f"sent again, because it was missing: web1:{NAME}, bytes 72 to 89 (18 bytes)",
         f"{TOPIC}: nothing is missing",

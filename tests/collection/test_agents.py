@@ -319,8 +319,8 @@ def test_an_edge_that_sends_again_makes_doubles_of_what_it_is_asked_for(
     name, end = max(read_to.items(), key=lambda each: each[1])
     path = settings.home / name
     first = path.read_bytes().rindex(b"\n", 0, end // 2) + 1
-    moved = deploy.send_again(settings, host, {name: first, "gone.log": 0})
-    assert moved == {str(path): (end, first)}
+    said: list[str] = []
+    assert deploy.send_again(settings, {host: {name: first, "gone.log": 0}, "nobody": {}}, said.append) == {}
+    assert f"{host}: {path} will be read again from byte {first:,} (was {end:,})" in said
     assert lifecycle.alive(settings, agent)
     assert collected.doubles() - before == path.read_bytes()[first:end].count(b"\n")
-    assert deploy.send_again(settings, "nobody", {name: 0}) == {}

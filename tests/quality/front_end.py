@@ -38,7 +38,7 @@ class FrontEnd:
     name: str = NAME
     seq: int = 0
     files: int = 0
-    orders: list[tuple[str, Mapping[str, int]]] = field(default_factory=list)
+    orders: list[dict[str, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         patterns = (f"{{home}}/{Path(self.name).parent}/access.%Y-%m-%d.log",)
@@ -112,7 +112,11 @@ class FrontEnd:
         with self.database.begin() as connection:
             connection.execute(sa.insert(schema.log_eras).values(**row, epoch=epoch, reached=reached))
 
-    def send_again(self, settings: Settings, edge: str, to: Mapping[str, int], log: object) -> object:
+    def send_again(
+        self, settings: Settings, to: Mapping[str, Mapping[str, int]], log: object
+    ) -> dict[str, str]:
         """In place of `deploy.send_again`: the edge is no process here; its positions go back."""
-        self.orders.append((edge, dict(to)))
-        return machine_of(settings, self.agent).rewind(self.agent, to)
+        if self.host in to:
+            self.orders.append(dict(to[self.host]))
+            machine_of(settings, self.agent).rewind(self.agent, to[self.host])
+        return {}

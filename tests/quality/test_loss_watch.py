@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from sluice.archive import index
 from sluice.collection import deploy
 from sluice.collection.agent import folder
-from sluice.collection.errors import AgentError
 from sluice.quality import archived_bytes, loss_watch, resend
 from sluice.quality.loss_watch import AWAY_SECONDS, NOBODY_SENDS, TOLD_SECONDS, LossWatch, for_good
 from sluice.quality.resend import PAUSE_SECONDS
@@ -84,7 +83,7 @@ def test_a_loss_is_made_good_and_its_alert_is_cleared(web1: FrontEnd, ends: dict
     watched = Watched(web1)
     (said,) = watched.look()
     assert said.startswith(f"sent again, because it was missing: web1:{NAME}, bytes 54 to 89")
-    assert web1.orders == [("web1", {NAME: 54})]
+    assert web1.orders == [{NAME: 54}]
     what = f"the front-ends send again what is missing: web1:{NAME}, bytes 54 to 89"
     assert messages(web1) == {ERA: f"Kafka lost the records; since then: {what}"}
     arrive(web1, ends)
@@ -136,7 +135,7 @@ def test_what_a_file_had_that_is_gone_is_named_until_a_person_asks(
     assert web1.orders == []
     open_losses.ask(web1.database, TOPIC)
     watched.look()
-    assert web1.orders == [("web1", {NAME: 54})]
+    assert web1.orders == [{NAME: 54}]
     arrive(web1, ends)
     watched.look(3)
     assert messages(web1) == {}
@@ -155,8 +154,8 @@ def test_a_topic_that_no_front_end_writes_into_cannot_be_asked(web1: FrontEnd) -
 def test_edges_that_cannot_be_asked_are_asked_again_later(
     web1: FrontEnd, ends: dict[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*arguments: object) -> object:
-        raise AgentError("its disk is full")
+    def refused(*arguments: object) -> dict[str, str]:
+        return {"web1": "its disk is full"}
 
     with monkeypatch.context() as patch:
         patch.setattr(deploy, "send_again", refused)
@@ -167,7 +166,7 @@ def test_edges_that_cannot_be_asked_are_asked_again_later(
     watched.look(2)
     assert web1.orders == []
     watched.look(2, AWAY_SECONDS)
-    assert web1.orders == [("web1", {NAME: 54})]
+    assert web1.orders == [{NAME: 54}]
 
 
 def test_a_loss_meanwhile_is_found_out_from_the_beginning(web1: FrontEnd, ends: dict[int, int]) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from sluice.archive import index
 from sluice.collection import deploy
-from sluice.collection.errors import AgentError
 from sluice.quality import archived_bytes, resend
 from sluice.quality.resend import PAUSE_SECONDS, Finding, Resend
 from sluice.runtime.positions import position_at
@@ -132,7 +132,7 @@ def test_they_are_sent_again_and_then_nothing_is_missing(web1: FrontEnd, ends: d
     assert missing(found) == [(NAME, ((54, 90),))]
     assert found is not None
     assert rounds.resend.send(found.lines, said.append) == {}
-    assert web1.orders == [("web1", {NAME: 54})]
+    assert web1.orders == [{NAME: 54}]
     assert said == [f"sent again, because it was missing: web1:{NAME}, bytes 54 to 89 (36 bytes)"]
     assert [rounds.find() for _ in range(3)] == [None] * 3  # the edge has not read them again
     web1.read()
@@ -171,10 +171,9 @@ def test_an_edge_that_cannot_send_again_does_not_keep_others_from_it(
     web1.committed(10)
     web1.archived(0, 10, [0], arrival=1)
 
-    def refused(settings: Settings, edge: str, *more: object) -> object:
-        if edge == "web1":
-            raise AgentError("its disk is full")
-        return web2.send_again(settings, edge, *more)  # type: ignore[arg-type]
+    def refused(settings: Settings, to: Mapping[str, Mapping[str, int]], log: object) -> dict[str, str]:
+        web2.send_again(settings, to, log)
+        return {"web1": "its disk is full"}
 
     monkeypatch.setattr(deploy, "send_again", refused)
     rounds, said = Rounds(web1), list[str]()
@@ -182,17 +181,18 @@ def test_an_edge_that_cannot_send_again_does_not_keep_others_from_it(
     found = rounds.find()
     assert found is not None
     assert rounds.resend.send(found.lines, said.append) == {"web1": "its disk is full"}
-    assert web2.orders == [("web2", {web2.name: 0})]
-    assert said[0] == "web1 cannot send again now: its disk is full"
+    assert web2.orders == [{web2.name: 0}]
+    assert said == [f"sent again, because it was missing: web2:{web2.name}, bytes 0 to 89 (90 bytes)"]
 
 
-def test_records_of_other_producers_may_be_among_what_the_archive_lacks(
-    web1: FrontEnd, ends: dict[int, int]
+@pytest.mark.parametrize(("counted", "among"), [((0, 5), False), ((8, 9), True)])
+def test_records_of_other_producers_among_what_the_archive_lacks(
+    web1: FrontEnd, ends: dict[int, int], counted: tuple[int, int], among: bool
 ) -> None:
     ends[0] = 6
     web1.lost(1, 6, 10)
     web1.counted((0, 90))
-    FrontEnd(web1.settings, web1.database, host="kafka").counted((0, 5), name=f"{TOPIC}/0")
+    FrontEnd(web1.settings, web1.database, host="kafka").counted(counted, name=f"{TOPIC}/0")
     (web1.settings.home / "flume" / "kafka" / "agent.json").unlink()
     web1.committed(10)
     web1.archived(0, 6, [0], arrival=HOUR)
@@ -200,5 +200,5 @@ def test_records_of_other_producers_may_be_among_what_the_archive_lacks(
     rounds.find()
     found = rounds.find()
     assert found is not None
-    assert found.others
+    assert found.others is among
     assert found.gone == ()

@@ -127,17 +127,25 @@ def stop_far(settings: Settings, log: Log = print) -> None:
         _stop_each(settings, [a for a in agents if not machine_of(settings, a).ours], log)
 
 
-def send_again(
-    settings: Settings, edge: str, to: Mapping[str, int], log: Log = print
-) -> Mapping[str, tuple[int, int]]:
-    """Have a deployed edge read files again: {name in the records: where a line begins}.
+def send_again(settings: Settings, to: Mapping[str, Mapping[str, int]], log: Log = print) -> dict[str, str]:
+    """Have deployed edges read files again: {edge: {name in the records: where a line begins}}.
 
-    Returns {file: (old, new)} of the positions that went back; nothing if the edge was given up meanwhile.
-    Lines that come twice are recognised by their identity. Raises AgentError, HostUnreachable.
+    Lines that come twice are recognised by their identity. Returns why some could not, by their names. An
+    edge that was given up meanwhile is left out.
     """
+    failed: dict[str, str] = {}
+
+    def send(those: list[Agent]) -> None:
+        for each in those:
+            try:
+                lifecycle.send_again(settings, each, to[each.name], log)
+            except Exception as error:
+                failed[each.name] = reason(each, error)
+                log(f"{each.name} cannot send again now: {failed[each.name]}")
+
     with locked(settings, wait=True):
-        known = [each for each in deployed(settings) if (each.name, each.tier) == (edge, "edge")]
-        return lifecycle.send_again(settings, known[0], to, log) if known else {}
+        by_machine((each for each in deployed(settings) if each.tier == "edge" and each.name in to), send)
+    return failed
 
 
 def drained(settings: Settings) -> bool:

@@ -141,7 +141,7 @@ def _losses(finding: Finding) -> Iterable[str]:
     if finding.lines:
         yield f"they were sent again and are still missing: {_some(finding.lines)}"
     if finding.others:
-        yield "records that were not collected from files may be among them: their producers must send again"
+        yield "records that were not collected from files are among them: have their producers send again"
 
 
 def _some(what: Iterable[object], most: int = 5) -> str:

@@ -18,8 +18,6 @@ import numpy as np
 from sluice.archive import index
 from sluice.archive.newest_files import last_arrival
 from sluice.collection import deploy
-from sluice.collection.errors import AgentError, HostUnreachable
-from sluice.collection.records import DeployError
 from sluice.quality.archived_bytes import ArchivedBytes
 from sluice.quality.audit import kafka_ends
 from sluice.quality.missing_lines import (
@@ -45,6 +43,9 @@ PAUSE_SECONDS = 20.0
 #: Files that were counted so long before a loss, and are gone, lost nothing in it.
 BEFORE = timedelta(days=1)
 
+#: By so much the day in a file's name may differ from the day (UTC) on which its lines were counted.
+ANY_ZONE = timedelta(days=2)
+
 NONE: Ints = np.empty((0, 2), np.int64)
 
 
@@ -68,7 +69,7 @@ class ResendReading:
 class Finding:
     """What both layers together lack. gone: what of it cannot be sent again, because its file is gone.
 
-    others: records that were not collected from a file are among what the archive lacks, or may be.
+    others: records that were not collected from a file are among what the archive lacks.
     """
 
     lines: tuple[MissingLines, ...] = ()
@@ -112,16 +113,13 @@ class Resend:
 
     def send(self, lines: Sequence[MissingLines], log: Callable[[str], None]) -> dict[str, str]:
         """Have the edges send these again; returns why some could not, by their names."""
-        self._before, failed = None, dict[str, str]()
-        for host in sorted({each.host for each in lines}):
-            own = [each for each in lines if each.host == host]
-            try:
-                deploy.send_again(self._settings, host, {each.src_file: each.first for each in own}, log)
-            except (AgentError, HostUnreachable, DeployError) as error:
-                failed[host] = str(error)
-                log(f"{host} cannot send again now: {error}")
-                continue
-            for each in own:
+        self._before = None
+        to: dict[str, dict[str, int]] = {}
+        for each in lines:
+            to.setdefault(each.host, {})[each.src_file] = each.first
+        failed = deploy.send_again(self._settings, to, log)
+        for each in lines:
+            if each.host not in failed:
                 log(f"sent again, because it was missing: {each} ({each.bytes:,} bytes)")
         return failed
 
@@ -131,7 +129,8 @@ class Resend:
             self._reading.setdefault(key, file.read_to if self._before is None else 0)
         counted = ByteLedger.from_rows(open_losses.counted_files(self._database, self.topic))
         forgotten = open_losses.forgotten_files(self._database, self.topic)
-        oldest = days.today() - timedelta(days=self._settings.retention.days) if forgotten else None
+        kept = timedelta(days=self._settings.retention.days) - ANY_ZONE
+        oldest = days.today() - kept if forgotten else None
         spans = uncounted_spans(files, counted, oldest)
         below = {key: _below(rows, self._reading[key]) for key, rows in spans.items()}
         for key in self._gone(files, away):
@@ -179,7 +178,7 @@ class Resend:
                 gone.append(str(MissingLines(*key, whole, 0)))
             elif found := missing_lines(now.files[key], rows):
                 lines.append(found)
-        others = bool(unarchived) and any(host == KAFKA_HOST for host, _ in now.counted.files())
+        others = any(_counted_within(now.counted, self.topic, each) for each in unarchived)
         return Finding(tuple(lines), tuple(gone), others, now.away, unarchived)
 
     def _unarchived_spans(
@@ -196,6 +195,12 @@ class Resend:
         archived = ArchivedBytes.read(self._settings, self.topic, wanted, arrival)
         found = {key: archived.holes(*key, sizes[key]) for key in wanted}
         return {key: rows for key, rows in found.items() if len(rows)}
+
+
+def _counted_within(counted: ByteLedger, topic: str, lost: Unarchived) -> bool:
+    """Whether records among these were counted that were not collected from a file: each is by its position."""
+    holes = counted.holes(KAFKA_HOST, f"{topic}/{lost.partition}", lost.next).clip(min=lost.first)
+    return int((holes[:, 1] - holes[:, 0]).sum()) < lost.next - lost.first
 
 
 def _below(spans: Ints, limit: int) -> Ints:
