@@ -74,9 +74,7 @@ def described(finding: Finding) -> list[str]:
     found = [f"would be sent again from byte {each.first:,}: {each}" for each in finding.lines]
     found += [f"lost, because the file is gone: {each}" for each in finding.gone]
     if finding.others:
-        found.append(
-            "records that were not collected from files are missing: have their producers send again"
-        )
+        found.append("records of other producers are missing: have them send again what they still have")
     found += [f"{name} cannot be asked now: {why}" for name, why in finding.away.items()]
     return found or ["nothing is missing"]
 

@@ -198,7 +198,7 @@ class Resend:
 
 
 def _counted_within(counted: ByteLedger, topic: str, lost: Unarchived) -> bool:
-    """Whether records among these were counted that were not collected from a file: each is by its position."""
+    """Whether records among these were counted that were not collected from a file."""
     holes = counted.holes(KAFKA_HOST, f"{topic}/{lost.partition}", lost.next).clip(min=lost.first)
     return int((holes[:, 1] - holes[:, 0]).sum()) < lost.next - lost.first
 

@@ -7,7 +7,7 @@ of its log, whether somebody had read it or not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -72,8 +72,8 @@ def open_losses(engine: sa.Engine) -> list[OpenLoss]:
 
 
 def of_topic(engine: sa.Engine, topic: str) -> list[OpenLoss]:
-    """All that ever was open of a topic, and what is."""
-    return _read(engine, _C.topic == topic)
+    """All that ever was open of a topic, as it is once a person asks."""
+    return [replace(each, settled_epoch=ASKED) for each in _read(engine, _C.topic == topic)]
 
 
 def ask(engine: sa.Engine, topic: str) -> None:
