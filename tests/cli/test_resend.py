@@ -32,7 +32,6 @@ def web1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FrontEnd]:
         monkeypatch.setattr(where, "engine", lambda settings: made.database)
     monkeypatch.setattr(resend, "kafka_ends", lambda settings, topic: {0: 8})
     monkeypatch.setattr(deploy, "send_again", made.send_again)
-    monkeypatch.setattr(resend, "PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
     made.write(10)
     made.read()

@@ -42,7 +42,8 @@ class FrontEnd:
 
     def __post_init__(self) -> None:
         patterns = (f"{{home}}/{Path(self.name).parent}/access.%Y-%m-%d.log",)
-        agent = Agent(self.host, "edge", TOPIC, "memory", 1_000, 29_400, files=patterns, max_line=1_000)
+        # Nothing answers at port 1: an agent that does not run holds nothing up.
+        agent = Agent(self.host, "edge", TOPIC, "memory", 1_000, 1, files=patterns, max_line=1_000)
         where = folder(self.settings, self.host)
         where.mkdir(parents=True, exist_ok=True)
         (where / AGENT_FILE).write_text(agent.to_json())

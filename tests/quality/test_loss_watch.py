@@ -13,7 +13,6 @@ from sluice.collection import deploy
 from sluice.collection.agent import folder
 from sluice.quality import archived_bytes, loss_watch, resend
 from sluice.quality.loss_watch import AWAY_SECONDS, NOBODY_SENDS, TOLD_SECONDS, LossWatch, for_good
-from sluice.quality.resend import PAUSE_SECONDS
 from sluice.runtime.positions import position_at
 from sluice.runtime.settings import Settings
 from sluice.storage.tables import alerts, open_losses, schema
@@ -32,7 +31,7 @@ class Watched:
         self.now = 0.0
         self.watch = LossWatch(web1.settings, clock=lambda: self.now)
 
-    def look(self, times: int = 2, seconds: float = PAUSE_SECONDS) -> list[str]:
+    def look(self, times: int = 1, seconds: float = 5.0) -> list[str]:
         said = []
         for _ in range(times):
             self.now += seconds
@@ -87,7 +86,7 @@ def test_a_loss_is_made_good_and_its_alert_is_cleared(web1: FrontEnd, ends: dict
     what = f"the front-ends send again what is missing: web1:{NAME}, bytes 54 to 89"
     assert messages(web1) == {ERA: f"Kafka lost the records; since then: {what}"}
     arrive(web1, ends)
-    assert watched.look(3) == []
+    assert watched.look() == []
     assert open_losses.open_losses(web1.database) == []
     assert messages(web1) == {}
     assert len(web1.orders) == 1
@@ -97,10 +96,9 @@ def test_a_loss_is_made_good_and_its_alert_is_cleared(web1: FrontEnd, ends: dict
 
 def test_whoever_looks_after_a_watch_that_died_goes_on(web1: FrontEnd, ends: dict[int, int]) -> None:
     Watched(web1).look()
-    other = Watched(web1)
-    other.look(1)
     arrive(web1, ends)
-    other.look(3)
+    other = Watched(web1)
+    other.look()
     assert open_losses.open_losses(web1.database) == []
     assert len(web1.orders) == 1
 
@@ -111,7 +109,7 @@ def test_what_is_still_missing_is_sent_again_once_and_then_named(
     watched = Watched(web1)
     watched.look()
     arrive(web1, ends, lines=3)
-    (said,) = watched.look(3)
+    (said,) = watched.look()
     assert said == (
         f"Kafka lost lines of {TOPIC} for good: they were sent again and are still missing: "
         f"web1:{NAME}, bytes 81 to 89"
@@ -137,7 +135,7 @@ def test_what_a_file_had_that_is_gone_is_named_until_a_person_asks(
     watched.look()
     assert web1.orders == [{NAME: 54}]
     arrive(web1, ends)
-    watched.look(3)
+    watched.look()
     assert messages(web1) == {}
 
 
@@ -163,21 +161,20 @@ def test_edges_that_cannot_be_asked_are_asked_again_later(
         assert watched.look()[-1] == f"{TOPIC}: what Kafka lost is still to be sent again by web1"
         assert watched.watch.waits_for_edges(TOPIC)
         assert len(open_losses.open_losses(web1.database)) == 1
-    watched.look(2)
+    watched.look()
     assert web1.orders == []
-    watched.look(2, AWAY_SECONDS)
+    watched.look(1, AWAY_SECONDS)
     assert web1.orders == [{NAME: 54}]
 
 
 def test_a_loss_meanwhile_is_found_out_from_the_beginning(web1: FrontEnd, ends: dict[int, int]) -> None:
     watched = Watched(web1)
-    watched.look(1)
+    watched.look()
+    arrive(web1, ends, lines=3)  # Kafka lost the fourth, too
     with web1.database.begin() as connection:
         connection.execute(sa.update(schema.log_eras).values(epoch=2))
-    watched.look(1)
-    assert web1.orders == []
-    watched.look(1)
-    assert len(web1.orders) == 1
+    watched.look()
+    assert web1.orders == [{NAME: 54}, {NAME: 81}]
 
 
 def test_without_a_loss_a_look_does_nothing(web1: FrontEnd) -> None:

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from sluice.archive import index
-from sluice.collection import deploy
+from sluice.collection import deploy, lifecycle
+from sluice.collection.agent import Agent, folder
+from sluice.collection.channels import TAKEN
+from sluice.collection.metrics import AgentCounters
 from sluice.quality import archived_bytes, resend
-from sluice.quality.resend import PAUSE_SECONDS, Finding, Resend
+from sluice.quality.resend import Finding, Resend
 from sluice.runtime.positions import position_at
 from sluice.runtime.settings import Settings
 from sluice.storage.tables import open_losses
@@ -20,17 +23,8 @@ from tests.tasks.database import sqlite
 HOUR = 3_600_000
 
 
-class Rounds:
-    """A resend, and the time that passes between its looks."""
-
-    def __init__(self, web1: FrontEnd) -> None:
-        self.web1, self.now = web1, 0.0
-        losses = open_losses.open_losses(web1.database)
-        self.resend = Resend(web1.settings, TOPIC, losses, clock=lambda: self.now)
-
-    def find(self, seconds: float = PAUSE_SECONDS) -> Finding | None:
-        self.now += seconds
-        return self.resend.find()
+def resent(web1: FrontEnd) -> Resend:
+    return Resend(web1.settings, TOPIC, open_losses.open_losses(web1.database))
 
 
 @pytest.fixture
@@ -62,10 +56,7 @@ def test_nothing_is_missing_if_both_layers_have_all(web1: FrontEnd) -> None:
     web1.counted((0, 90))
     web1.committed(10)
     web1.archived(0, 10, list(range(0, 90, 9)), arrival=1)
-    rounds = Rounds(web1)
-    assert rounds.find() is None
-    assert rounds.find(PAUSE_SECONDS / 2) is None
-    found = rounds.find()
+    found = resent(web1).find()
     assert found == Finding()
     assert not found.lost
 
@@ -79,32 +70,71 @@ def test_lines_that_nobody_had_read_in_kafka_are_missing_in_the_ledger(
     web1.counted((0, 45), (63, 90))
     web1.committed(8)
     web1.archived(0, 8, [0], arrival=1)
-    rounds = Rounds(web1)
-    assert rounds.find() is None
-    assert missing(rounds.find()) == [(NAME, ((45, 63),))]
+    assert missing(resent(web1).find()) == [(NAME, ((45, 63),))]
 
 
 def test_nothing_is_called_missing_while_a_layer_is_behind(web1: FrontEnd) -> None:
     web1.lost(0, 0, 0)
     web1.committed(10)
-    rounds = Rounds(web1)
-    assert [rounds.find() for _ in range(3)] == [None] * 3
+    resend = resent(web1)
+    assert [resend.find() for _ in range(3)] == [None] * 3
     web1.archived(0, 10, [0], arrival=1)
     web1.counted((0, 81))
-    assert rounds.find() is None  # another look, for it differs from the one before
-    assert missing(rounds.find()) == [(NAME, ((81, 90),))]
+    assert missing(resend.find()) == [(NAME, ((81, 90),))]
 
 
 def test_what_was_read_after_the_first_look_is_not_called_missing(web1: FrontEnd) -> None:
     web1.lost(0, 0, 0)
     web1.counted((0, 90))
+    resend = resent(web1)
+    assert resend.find() is None
     web1.committed(10)
     web1.archived(0, 10, [0], arrival=1)
-    rounds = Rounds(web1)
-    rounds.find()
     web1.write(5)
     web1.read()
-    assert missing(rounds.find()) == []
+    assert missing(resend.find()) == []
+
+
+def test_what_channels_hold_is_waited_for(
+    web1: FrontEnd, ends: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First for the edges', then for the collectors', and only then it is asked where Kafka ends."""
+    held = {"web1": 2.0, "collector1": 0.0}
+    taken = dict.fromkeys(held, 5.0)
+
+    def counters(settings: Settings, agent: Agent) -> AgentCounters:
+        own = {"ChannelSize": held[agent.name], TAKEN: taken[agent.name]}
+        own["EventPutSuccessCount"] = taken[agent.name] + held[agent.name]
+        return AgentCounters({"CHANNEL.buffer": own})
+
+    def hand_on(agent: str, to: str = "") -> None:
+        taken[agent] += held[agent]
+        held[agent], held[to] = 0.0, held[agent]
+
+    monkeypatch.setattr(lifecycle, "counters", counters)
+    collector = Agent("collector1", "collector", TOPIC, "file", 1_000, 1, port=2)
+    where = folder(web1.settings, "collector1")
+    where.mkdir()
+    (where / "agent.json").write_text(collector.to_json())
+    web1.lost(0, 0, 0)
+    ends[0] = 8
+    web1.counted((0, 72))
+    web1.committed(8)
+    web1.archived(0, 8, [0], arrival=1)
+    resend = resent(web1)
+    assert resend.find() is None
+    hand_on("web1", "collector1")
+    assert resend.find() is None
+    taken["collector1"] = 0  # it was started again: it begins anew
+    assert resend.find() is None
+    assert resend.find() is None
+    hand_on("collector1")
+    ends[0] = 10
+    assert resend.find() is None
+    web1.counted((0, 90))
+    web1.committed(10)
+    web1.archived(8, 10, [72, 81], arrival=2)
+    assert resend.find() == Finding()
 
 
 def test_lines_that_were_counted_and_not_archived_are_missing_in_the_archive(
@@ -115,9 +145,7 @@ def test_lines_that_were_counted_and_not_archived_are_missing_in_the_archive(
     web1.counted((0, 90))
     web1.committed(10)
     web1.archived(0, 6, list(range(0, 54, 9)), arrival=HOUR)
-    rounds = Rounds(web1)
-    rounds.find()
-    assert missing(rounds.find()) == [(NAME, ((54, 90),))]
+    assert missing(resent(web1).find()) == [(NAME, ((54, 90),))]
 
 
 def test_they_are_sent_again_and_then_nothing_is_missing(web1: FrontEnd, ends: dict[int, int]) -> None:
@@ -126,22 +154,40 @@ def test_they_are_sent_again_and_then_nothing_is_missing(web1: FrontEnd, ends: d
     web1.counted((0, 72))
     web1.committed(10)
     web1.archived(0, 6, list(range(0, 54, 9)), arrival=HOUR)
-    rounds, said = Rounds(web1), list[str]()
-    rounds.find()
-    found = rounds.find()
+    resend, said = resent(web1), list[str]()
+    found = resend.find()
     assert missing(found) == [(NAME, ((54, 90),))]
     assert found is not None
-    assert rounds.resend.send(found.lines, said.append) == {}
+    assert resend.send(found.lines, said.append) == {}
     assert web1.orders == [{NAME: 54}]
     assert said == [f"sent again, because it was missing: web1:{NAME}, bytes 54 to 89 (36 bytes)"]
-    assert [rounds.find() for _ in range(3)] == [None] * 3  # the edge has not read them again
+    assert [resend.find() for _ in range(3)] == [None] * 3  # the edge has not read them again
     web1.read()
     ends[0] = 10
+    assert resend.find() is None
     web1.counted((0, 90))
     web1.committed(position_at(1, 10))
+    assert resend.find() is None
     web1.archived(position_at(1, 6), position_at(1, 10), list(range(54, 90, 9)), arrival=2 * HOUR)
-    assert rounds.find() is None
-    assert missing(rounds.find()) == []
+    assert missing(resend.find()) == []
+
+
+def test_a_store_that_is_away_is_asked_again(web1: FrontEnd, monkeypatch: pytest.MonkeyPatch) -> None:
+    web1.lost(0, 0, 0)
+    web1.counted((0, 90))
+    web1.committed(10)
+    web1.archived(0, 10, [0], arrival=1)
+    resend = resent(web1)
+
+    def away(settings: Settings, topic: str) -> dict[int, int]:
+        raise ConnectionError("no Kafka")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sluice.quality.resend.kafka_ends", away)
+        for _ in range(2):
+            with pytest.raises(ConnectionError):
+                resend.find()
+    assert resend.find() == Finding()
 
 
 def test_what_was_counted_of_a_file_that_is_gone_is_lost_for_good(
@@ -153,9 +199,7 @@ def test_what_was_counted_of_a_file_that_is_gone_is_lost_for_good(
     web1.committed(10)
     web1.archived(0, 6, list(range(0, 45, 9)), arrival=HOUR)
     web1.path.unlink()
-    rounds = Rounds(web1)
-    rounds.find()
-    found = rounds.find()
+    found = resent(web1).find()
     assert found is not None
     assert (found.lines, found.gone) == ((), (f"web1:{NAME}, bytes 45 to 89",))
     assert found.lost
@@ -176,11 +220,10 @@ def test_an_edge_that_cannot_send_again_does_not_keep_others_from_it(
         return {"web1": "its disk is full"}
 
     monkeypatch.setattr(deploy, "send_again", refused)
-    rounds, said = Rounds(web1), list[str]()
-    rounds.find()
-    found = rounds.find()
+    resend, said = resent(web1), list[str]()
+    found = resend.find()
     assert found is not None
-    assert rounds.resend.send(found.lines, said.append) == {"web1": "its disk is full"}
+    assert resend.send(found.lines, said.append) == {"web1": "its disk is full"}
     assert web2.orders == [{web2.name: 0}]
     assert said == [f"sent again, because it was missing: web2:{web2.name}, bytes 0 to 89 (90 bytes)"]
 
@@ -196,9 +239,7 @@ def test_records_of_other_producers_among_what_the_archive_lacks(
     (web1.settings.home / "flume" / "kafka" / "agent.json").unlink()
     web1.committed(10)
     web1.archived(0, 6, [0], arrival=HOUR)
-    rounds = Rounds(web1)
-    rounds.find()
-    found = rounds.find()
+    found = resent(web1).find()
     assert found is not None
     assert found.others is among
     assert found.gone == ()

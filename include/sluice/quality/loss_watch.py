@@ -71,7 +71,7 @@ class LossWatch:
         resend = self._resends.get(topic)
         if resend is None or list(resend.losses) != losses:  # Kafka may have lost more
             self._forget(topic)
-            resend = self._resends[topic] = Resend(self._settings, topic, losses, clock=self._clock)
+            resend = self._resends[topic] = Resend(self._settings, topic, losses)
         finding = resend.find()
         if finding is not None:
             self._conclude(resend, finding, log)

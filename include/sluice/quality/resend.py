@@ -1,23 +1,24 @@
 """The front-ends send again what Kafka lost before both layers had it.
 
 Lines that come twice are recognised by their identity in both layers, so sending too much is harmless. What
-is missing is known once nothing that was sent is still on its way: both layers have passed what Kafka had at
-one look, and the next look finds the same stretches of the files missing. Then each edge with missing lines
-is drained, taken back to before the first of them, and started. A resend that dies begins again.
+is missing is known once all that the edges had read is where it belongs: the edges, then the collectors have
+handed on what their channels held, and then both layers have passed what Kafka had. Then each edge with
+missing lines is drained, taken back to before the first of them, and started. A resend that dies begins
+again.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 
 from sluice.archive import index
 from sluice.archive.newest_files import last_arrival
-from sluice.collection import deploy
+from sluice.collection import channels, deploy
+from sluice.collection.channels import AgentRestarted
 from sluice.quality.archived_bytes import ArchivedBytes
 from sluice.quality.audit import kafka_ends
 from sluice.quality.missing_lines import (
@@ -38,8 +39,6 @@ from sluice.storage.tables import eras, open_losses
 from sluice.storage.tables.open_losses import OpenLoss, Unarchived
 from sluice.transmission.line_identity import KAFKA_HOST
 
-#: Between two looks: a block that an agent took is in Kafka and counted within a few seconds.
-PAUSE_SECONDS = 20.0
 #: Files that were counted so long before a loss, and are gone, lost nothing in it.
 BEFORE = timedelta(days=1)
 
@@ -47,22 +46,6 @@ BEFORE = timedelta(days=1)
 ANY_ZONE = timedelta(days=2)
 
 NONE: Ints = np.empty((0, 2), np.int64)
-
-
-@dataclass(frozen=True)
-class ResendReading:
-    """Where everything is at one time.
-
-    ends: the positions after Kafka's last records. spans: what the ledger lacks of the files, gone ones
-    included, below where the first look found that they were read.
-    """
-
-    at: float
-    files: Mapping[File, CollectedFile]
-    away: Mapping[str, str]
-    counted: ByteLedger
-    ends: Mapping[int, int]
-    spans: Mapping[File, Ints]
 
 
 @dataclass(frozen=True)
@@ -87,33 +70,29 @@ class Finding:
 class Resend:
     """One topic's, for some losses; `find` is called until it has found what is missing."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        topic: str,
-        losses: Sequence[OpenLoss],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, settings: Settings, topic: str, losses: Sequence[OpenLoss]) -> None:
         self.topic, self.losses = topic, tuple(losses)
-        self._settings, self._clock = settings, clock
-        self._database = engine(settings)
-        self._reading: dict[File, int] = {}  # how far files were read at the first look
-        self._before: ResendReading | None = None
+        self._settings, self._database = settings, engine(settings)
+        self._read_to: dict[File, int] = {}  # at first: lines below that are looked for
+        self._course = self._find()
 
     def find(self) -> Finding | None:
         """What is missing; None as long as that is not known, because lines are on their way."""
-        before = self._before
-        if before is None:
-            self._before = self._look()
-        elif self._clock() >= before.at + PAUSE_SECONDS and self._passed(before.ends):
-            now = self._before = self._look()
-            if all(map(self._all_read_again, (before, now))) and _same(before.spans, now.spans):
-                return self._finding(before, now)
+        try:
+            next(self._course)
+        except StopIteration as end:
+            self._course = self._find()
+            found: Finding = end.value
+            return found
+        except AgentRestarted:
+            self._course = self._find()
+        except Exception:
+            self._course = self._find()
+            raise
         return None
 
     def send(self, lines: Sequence[MissingLines], log: Callable[[str], None]) -> dict[str, str]:
         """Have the edges send these again; returns why some could not, by their names."""
-        self._before = None
         to: dict[str, dict[str, int]] = {}
         for each in lines:
             to.setdefault(each.host, {})[each.src_file] = each.first
@@ -123,21 +102,26 @@ class Resend:
                 log(f"sent again, because it was missing: {each} ({each.bytes:,} bytes)")
         return failed
 
-    def _look(self) -> ResendReading:
-        files, away = collected_files(self._settings, self.topic)
-        for key, file in files.items():
-            self._reading.setdefault(key, file.read_to if self._before is None else 0)
-        counted = ByteLedger.from_rows(open_losses.counted_files(self._database, self.topic))
-        forgotten = open_losses.forgotten_files(self._database, self.topic)
-        kept = timedelta(days=self._settings.retention.days) - ANY_ZONE
-        oldest = days.today() - kept if forgotten else None
-        spans = uncounted_spans(files, counted, oldest)
-        below = {key: _below(rows, self._reading[key]) for key, rows in spans.items()}
-        for key in self._gone(files, away):
-            below[key] = counted.holes(*key, counted.end(*key))
-        ends = self._ends()  # after the ledger: both layers pass what it has, before the next look
-        found = {key: rows for key, rows in below.items() if len(rows)}
-        return ResendReading(self._clock(), files, away, counted, ends, found)
+    def _find(self) -> Generator[None, None, Finding]:
+        """Follow what the edges have read, until both layers have it; yields while it waits."""
+        for key, file in collected_files(self._settings, self.topic)[0].items():
+            self._read_to.setdefault(key, file.read_to)
+        while not self._read_again():
+            yield
+        for tier in ("edge", "collector"):
+            agents = [each for each in deploy.agents(self._settings) if each.tier == tier]
+            held = channels.marks(self._settings, agents)
+            while held := channels.still_held(self._settings, held):
+                yield
+        ends = self._ends()
+        while not self._passed(ends):
+            yield
+        return self._finding()
+
+    def _read_again(self) -> bool:
+        """Whether the edges have read again what they were taken back to."""
+        files, _ = collected_files(self._settings, self.topic)
+        return all(file.read_to >= self._read_to.get(key, 0) for key, file in files.items())
 
     def _gone(self, files: Mapping[File, CollectedFile], away: Mapping[str, str]) -> set[File]:
         """Files of which lines were counted lately, and that their front-ends do not have any more."""
@@ -161,40 +145,48 @@ class Resend:
             for layer in (counted, archived)
         )
 
-    def _all_read_again(self, look: ResendReading) -> bool:
-        """Whether the edges have read everything again that they were taken back to."""
-        return all(file.read_to >= self._reading[key] for key, file in look.files.items())
-
-    def _finding(self, before: ResendReading, now: ResendReading) -> Finding:
+    def _finding(self) -> Finding:
+        files, away = collected_files(self._settings, self.topic)  # again: new ones are not gone
+        counted = ByteLedger.from_rows(open_losses.counted_files(self._database, self.topic))
+        sizes = {key: self._read_to[key] for key in files if key in self._read_to}
+        gone = {key: counted.end(*key) for key in self._gone(files, away)}
+        spans = {
+            key: _below(rows, sizes[key])
+            for key, rows in uncounted_spans(files, counted, self._oldest()).items()
+            if key in sizes
+        }
+        spans |= {key: counted.holes(*key, end) for key, end in gone.items()}
         unarchived = tuple(open_losses.unarchived(self._database, self.losses))
-        spans = dict(now.spans)
         if unarchived:
-            for key, rows in self._unarchived_spans(before, now, unarchived).items():
+            # What no layer has is known from the ledger.
+            known = {key: min(size, counted.end(*key)) for key, size in (sizes | gone).items()}
+            for key, rows in self._unarchived_spans(known, unarchived).items():
                 spans[key] = joined(spans.get(key, NONE), rows)
-        lines, gone = [], []
-        for key, rows in sorted(spans.items()):
-            if key not in now.files:
+        lines, lost = [], []
+        for key, rows in sorted((key, rows) for key, rows in spans.items() if len(rows)):
+            if key not in files:
                 whole = tuple((int(start), int(end)) for start, end in rows)
-                gone.append(str(MissingLines(*key, whole, 0)))
-            elif found := missing_lines(now.files[key], rows):
+                lost.append(str(MissingLines(*key, whole, 0)))
+            elif found := missing_lines(files[key], rows):
                 lines.append(found)
-        others = any(_counted_within(now.counted, self.topic, each) for each in unarchived)
-        return Finding(tuple(lines), tuple(gone), others, now.away, unarchived)
+        others = any(_counted_within(counted, self.topic, each) for each in unarchived)
+        return Finding(tuple(lines), tuple(lost), others, away, unarchived)
+
+    def _oldest(self) -> date | None:
+        """The first day whose files retention cannot have deleted from the ledger; None: it deleted none."""
+        if not open_losses.forgotten_files(self._database, self.topic):
+            return None
+        return days.today() - timedelta(days=self._settings.retention.days) + ANY_ZONE
 
     def _unarchived_spans(
-        self, before: ResendReading, now: ResendReading, unarchived: Sequence[Unarchived]
+        self, sizes: Mapping[File, int], unarchived: Sequence[Unarchived]
     ) -> dict[File, Ints]:
-        """What the archive lacks of what was counted, by file."""
+        """What the archive lacks of each file's first bytes, which were counted."""
         places = [(each.partition, each.first) for each in unarchived]
         arrival = last_arrival(self._database, self.topic, places)
-        sizes = {key: min(file.read_to, self._reading[key]) for key, file in now.files.items()}
-        sizes |= {key: before.counted.end(*key) for key in self._gone(now.files, now.away)}
-        # What no layer has is known from the ledger. The archive has what was counted at the look before.
-        sizes = {key: min(size, before.counted.end(*key)) for key, size in sizes.items()}
         wanted = {key for key, size in sizes.items() if size}
         archived = ArchivedBytes.read(self._settings, self.topic, wanted, arrival)
-        found = {key: archived.holes(*key, sizes[key]) for key in wanted}
-        return {key: rows for key, rows in found.items() if len(rows)}
+        return {key: archived.holes(*key, sizes[key]) for key in wanted}
 
 
 def _counted_within(counted: ByteLedger, topic: str, lost: Unarchived) -> bool:
@@ -206,7 +198,3 @@ def _counted_within(counted: ByteLedger, topic: str, lost: Unarchived) -> bool:
 def _below(spans: Ints, limit: int) -> Ints:
     rows = spans.clip(max=limit)
     return rows[rows[:, 0] < rows[:, 1]]
-
-
-def _same(one: Mapping[File, Ints], other: Mapping[File, Ints]) -> bool:
-    return one.keys() == other.keys() and all(np.array_equal(rows, other[key]) for key, rows in one.items())
