@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from sluice.archive import index
@@ -16,7 +17,7 @@ from sluice.collection import deploy
 from sluice.quality import archived_bytes, loss_watch, resend
 from sluice.runtime.settings import get_settings
 from sluice.storage import postgres
-from sluice.storage.tables import alerts, open_losses
+from sluice.storage.tables import alerts, open_losses, schema
 from tests.quality.front_end import NAME, TOPIC, FrontEnd
 from tests.tasks.database import sqlite
 
@@ -33,6 +34,7 @@ def web1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FrontEnd]:
     monkeypatch.setattr(resend, "kafka_ends", lambda settings, topic: {0: 8})
     monkeypatch.setattr(deploy, "send_again", made.send_again)
     monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(loss_watch, "TOLD_SECONDS", 0.0)
     made.write(10)
     made.read()
     made.lost(0, 0, 0)
@@ -105,3 +107,11 @@ def test_a_topic_that_no_edge_sends_into_is_refused(web1: FrontEnd) -> None:
     done = run("--topic", "shop")
     assert done.exit_code == 2
     assert "no deployed edge sends into 'shop'" in done.output
+
+
+def test_a_topic_that_no_layer_has_read_has_lost_nothing(web1: FrontEnd) -> None:
+    with web1.database.begin() as connection:
+        connection.execute(sa.delete(schema.log_eras))
+    done = run()
+    assert "no layer has read the topic yet" in done.stdout
+    assert (done.exit_code, web1.orders) == (0, [])

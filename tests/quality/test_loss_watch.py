@@ -52,6 +52,7 @@ def web1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: dict[int, int]) 
         monkeypatch.setattr(module, "engine", lambda settings: made.database)
     monkeypatch.setattr(resend, "kafka_ends", lambda settings, topic: dict(ends))
     monkeypatch.setattr(deploy, "send_again", made.send_again)
+    monkeypatch.setattr(loss_watch, "TOLD_SECONDS", 0.0)
     made.write(10)
     made.read()
     made.lost(1, 6, 10)
@@ -139,7 +140,10 @@ def test_what_a_file_had_that_is_gone_is_named_until_a_person_asks(
     assert messages(web1) == {}
 
 
-def test_a_topic_that_no_front_end_writes_into_cannot_be_asked(web1: FrontEnd) -> None:
+def test_a_topic_that_no_front_end_writes_into_cannot_be_asked(
+    web1: FrontEnd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loss_watch, "TOLD_SECONDS", TOLD_SECONDS)
     (folder(web1.settings, "web1") / "agent.json").unlink()
     watched = Watched(web1)
     watched.look(2, TOLD_SECONDS / 2)

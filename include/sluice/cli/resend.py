@@ -85,6 +85,9 @@ def _ask(settings: Settings, topic: str) -> int:
     from sluice.storage.tables import alerts, open_losses
 
     database = engine(settings)
+    if not open_losses.of_topic(database, topic):
+        typer.echo(f"{topic}: no layer has read the topic yet, so Kafka lost nothing that counts")
+        return 0
     open_losses.ask(database, topic)
     watch, deadline = LossWatch(settings), time.monotonic() + WAIT_SECONDS
     said: list[str] = []

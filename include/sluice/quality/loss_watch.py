@@ -41,7 +41,7 @@ class LossWatch:
         self._resends: dict[str, Resend] = {}
         self._sent: set[str] = set()  # topics whose edges have sent again what was missing
         self._not_before: dict[str, float] = {}
-        self._seen: dict[str, float] = {}  # since when topics without edges have an open loss
+        self._seen: dict[str, float] = {}  # since when topics have an open loss
 
     def look(self, only: str | None = None) -> list[str]:
         """Take the next step for each topic with an open loss, or for one; returns lines for the log.
@@ -61,16 +61,17 @@ class LossWatch:
         return self._clock() < self._not_before.get(topic, 0)
 
     def _step(self, topic: str, losses: list[OpenLoss], log: Log) -> None:
+        if self._clock() < self._seen.setdefault(topic, self._clock()) + TOLD_SECONDS:
+            return
         if not any((each.tier, each.topic) == ("edge", topic) for each in deploy.agents(self._settings)):
-            if self._clock() >= self._seen.setdefault(topic, self._clock()) + TOLD_SECONDS:
-                alerts.note(self._database, SOURCE, [each.alert for each in losses], NOBODY_SENDS)
-                open_losses.settle(self._database, losses)
+            alerts.note(self._database, SOURCE, [each.alert for each in losses], NOBODY_SENDS)
+            open_losses.settle(self._database, losses)
             return
         if self.waits_for_edges(topic):
             return
         resend = self._resends.get(topic)
         if resend is None or list(resend.losses) != losses:  # Kafka may have lost more
-            self._forget(topic)
+            self._sent.discard(topic)
             resend = self._resends[topic] = Resend(self._settings, topic, losses)
         finding = resend.find()
         if finding is not None:
