@@ -27,9 +27,9 @@ from sluice.stack.environment import environment
 from sluice.storage.postgres import engine
 from sluice.storage.tables import alerts, eras, open_losses
 from sluice.transmission.topics import Topics
+from sluice_lab.access_lines import access_lines
 from sluice_lab.draining import DRAIN_SECONDS
 from sluice_lab.waiting import until
-from sluice_lab.access_lines import access_lines
 from tests.e2e.running import COMMAND_SECONDS, TOPIC, Platform, expected
 
 pytestmark = pytest.mark.e2e
