@@ -111,8 +111,8 @@ def topics_to_compute(
 ) -> list[str]:
     """Those of the topics (None: of all topics) that have something to compute.
 
-    They have archived lines of this day or, with ``marked``, days to compute again or, with ``missed``, days
-    that no night computed.
+    They have archived lines of this day (or had some that retention deleted: the night then says so) or, with
+    ``marked``, days to compute again or, with ``missed``, days that no night computed.
     """
     from sluice.archive import index
     from sluice.storage.postgres import engine
@@ -126,7 +126,7 @@ def topics_to_compute(
     return [
         each
         for each, book in books.items()
-        if each in of_day or (marked and book.marked()) or (missed and book.missed())
+        if each in of_day or day in book.expired() or (marked and book.marked()) or (missed and book.missed())
     ]
 
 

@@ -10,6 +10,13 @@ def test_a_name_says_the_first_offset_and_sorts_by_it() -> None:
     assert [layout.first_of(name) for name in names] == [0, 9, 10, 2**40]
 
 
+def test_a_merged_file_says_where_it_ends_and_stands_behind_the_one_that_begins_there() -> None:
+    name = layout.merged_name(9, 2**40)
+    assert (layout.first_of(name), layout.next_of(name)) == (9, 2**40)
+    assert layout.next_of(layout.file_name(9)) is None
+    assert layout.name_in(f"/sluice/raw/logs/id/0/{name}") == name
+
+
 def test_temporary_and_foreign_names_claim_nothing() -> None:
     temporary = layout.temporary_name("00c0ffee", 3, 500)
     assert temporary.startswith(".")

@@ -50,7 +50,8 @@ def lost_ranges(trial: Trial) -> list[tuple[int, int, int]]:
 
 
 def rows(trial: Trial) -> list[sqlalchemy.Row[tuple[object, ...]]]:
-    query = select(archive_files).where(archive_files.c.topic == trial.topic)
+    columns = [column for column in archive_files.c if column.name != "indexed_at"]
+    query = select(*columns).where(archive_files.c.topic == trial.topic)
     with engine(trial.settings).connect() as connection:
         return sorted(connection.execute(query), key=str)
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "dags").glob("*.py"))
 FOR_EVER = {"collection", "placement", "speed_layer", "archive"}
-ALL = FOR_EVER | {"nightly_batch", "reconcile", "retention", "task_backfill"}
+ALL = FOR_EVER | {"nightly_batch", "reconcile", "retention", "task_backfill", "compaction"}
 
 
 def problems(dag: Any) -> list[str]:
@@ -139,6 +139,12 @@ def test_backfills_run_when_they_are_asked_for_and_one_at_a_time(bag: Any) -> No
 def test_retention_runs_every_night_after_the_batch(bag: Any) -> None:
     dag = bag.dags["retention"]
     assert dag.timetable.expression == "0 4 * * *"
+    assert dag.max_active_runs == 1
+
+
+def test_compaction_runs_every_night_and_never_twice_at_a_time(bag: Any) -> None:
+    dag = bag.dags["compaction"]
+    assert dag.timetable.expression == "0 3 * * *"
     assert dag.max_active_runs == 1
 
 

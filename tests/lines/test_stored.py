@@ -10,6 +10,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -19,6 +20,9 @@ import sqlalchemy as sa
 from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
+from sluice.archive.compaction import compact
+from sluice.archive.layout import partition_directory
+from sluice.archive.verification import places
 from sluice.lines.answer import LinePosition, LinesAnswer, find
 from sluice.lines.basis import ResultsDropped
 from sluice.lines.query import LinesQuery, shown
@@ -38,6 +42,7 @@ from sluice.transmission.topics import Topics
 from sluice_lab.bench.databases import drop
 from sluice_lab.bench.headers import to_headers
 from tests.airflow_home import prepare
+from tests.archive.aged import age
 from tests.batch.backfill.test_backfill import Layers
 from tests.loops import run
 from tests.speed.speed_driver import _own_database
@@ -332,6 +337,28 @@ def test_files_without_lines_of_the_period_are_not_read(behind: Behind) -> None:
             connection.execute(sa.update(t).where(*same).values(days=days))
     again = behind.find(query)
     assert again.count() == found.basis.result.counted
+
+
+def test_merged_files_have_the_same_lines_and_make_the_same_day(behind: Behind) -> None:
+    query = LinesQuery(
+        task=f"{behind.topic}_weeks", period=round(datetime(2015, 5, 14, tzinfo=UTC).timestamp() * 1000)
+    )
+
+    def lines() -> list[dict[str, Any]]:
+        return [row for found in behind.find(query).batches() for row in found.to_pylist()]
+
+    behind.nightly(DAY)
+    before, day = lines(), behind.days.get(DAY)
+    for place, claims in places(behind.settings, behind.topic):
+        age(behind.settings, partition_directory(behind.settings, *astuple(place)), claims.files())
+    assert sum(done.merged for done in compact(behind.settings, behind.topic)) > PARTITIONS
+    assert lines() == before
+    behind.nightly(DAY)
+    again = behind.days.get(DAY)
+    assert day is not None
+    assert again is not None
+    assert (again.raw_lines, again.lines) == (day.raw_lines, day.lines)
+    reconcile(behind.settings, behind.topic, DAY, again.cut)
 
 
 def test_a_file_that_is_gone_is_named(behind: Behind) -> None:

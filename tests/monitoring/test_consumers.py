@@ -146,7 +146,7 @@ def test_what_an_earlier_topic_of_that_name_reached_does_not_count(
     archived(database, 0, 100_000, "old")
     committed(database, 1, {"0": 100_000}, "old")
     for topic_id, end in (("old", 100_000), ("new", 4000)):
-        known = eras.known(database, "logs", [0])[0]
+        known = eras.known(database, "logs", "id", [0])[0]
         eras.looked_at(database, "logs", {0: LookedAt(topic_id, 0, end, known)})
     behind = (4000, about(4000), 0)
     assert lag(settings)["logs"] == {"speed": behind, "archive": behind}

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
 
-from sluice.archive import index, layout
+from sluice.archive import indexing, layout
 from sluice.archive.claim import Claims
 from sluice.archive.file import ArchivedPartition, of_records
 from sluice.engine.count import count
@@ -100,7 +100,7 @@ class TwoLayers:
         claims = Claims(HdfsStore.of(self.settings), directory)
         footer, size = claims.publish(file)
         self._archived[partition] = footer.next
-        index.add(self.database, [(footer, size, claims.path(footer.first))])
+        indexing.add(self.database, [(footer, size, claims.path(footer.first))])
 
     def count(self, records: pa.RecordBatch, given_up: Mapping[str, int] | None = None) -> None:
         """Make one commit of the speed layer, which may pass records, and put its results into HBase."""

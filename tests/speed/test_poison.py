@@ -102,7 +102,7 @@ def archived(speed: SpeedTest) -> tuple[list[dict[str, Any]], int, int]:
         if place.partition == 0:
             for file in claims.files():
                 footer = claims.footer(file)
-                path = claims.path(footer.first)
+                path = claims.named(footer.name)
                 links.append(Link(footer.first, footer.next, path))
                 rows += pq.read_table(pa.BufferReader(store.read(path))).to_pylist()
                 records += footer.records

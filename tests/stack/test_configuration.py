@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from sluice.runtime.settings import Settings, given
+from sluice.runtime.settings import Heaps, Settings, given
 from sluice.stack import jars, secrets, supervisord, templating
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.daemons import hbase, hdfs, hive, kafka
@@ -212,3 +212,24 @@ def test_less_memory_than_a_task_of_sql_needs_is_refused(memory: str) -> None:
     with pytest.raises(ValidationError, match="give at least 480m"):
         Settings(instance="test", spark={"sql_task_memory": memory})
     assert Settings(instance="test", spark={"sql_task_memory": "1G"}).spark.sql_task_memory == "1G"
+
+
+JVMS = [kafka.command, hdfs.namenode, hdfs.datanode, hbase.server, hbase.thrift, hive.metastore]
+
+
+def test_each_daemon_s_jvm_takes_the_heap_that_the_settings_give(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (kafka, hdfs, hbase, hive):
+        monkeypatch.setattr(module, "require", lambda component: Path("/lib") / component)
+    names = list(Heaps.model_fields)
+    given = {name: f"{900 + n}m" for n, name in enumerate(names)}
+    own = settings.model_copy(update={"heaps": Heaps(**given)})
+    heaps = [next(word for word in made(own).argv if word.startswith("-Xmx")) for made in JVMS]
+    assert heaps == [f"-Xmx{memory}" for memory in given.values()]
+
+
+@pytest.mark.parametrize("memory", ["", "1", "63m", "m", "1t", "-1g", "0.5g", " 1g"])
+def test_a_heap_that_is_none_or_too_small_is_refused(memory: str) -> None:
+    with pytest.raises(ValueError, match=r"heaps\.namenode\n.*give at least 64m, such as 512m or 2g"):
+        Settings(instance="test", heaps={"namenode": memory})

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sluice.archive.footer import Footer, UnreadableArchiveFile
+from sluice.archive.contents import RecordCount
+from sluice.archive.footer import Footer
 from sluice.engine.parse import event_time
 from sluice.runtime.arrays import Ints
 from sluice.runtime.days import DAY_MS
@@ -69,28 +69,29 @@ def of_records(
     table = pa.Table.from_batches(batches, schema=LINE_SCHEMA)
     if len(batches) * CHUNK_LINES > len(table):
         table = table.combine_chunks()
-    offsets, ends, records = _records_of(table)
-    if offsets[0] < first or not records:
-        raise ValueError(f"{place}: records from offset {offsets[0]} on, out of order behind {first}")
+    found = RecordCount()
+    found.add(table)
+    if found.first < first or not found.sound:
+        raise ValueError(f"{place}: records from offset {found.first} on, out of order behind {first}")
     arrival = table.column("arrival").to_numpy()
     known = _event_times(table.column("line"), topic or TopicSpec(name=place.topic))
-    following = following or int(ends[-1]) + 1
+    following = following or found.next
     footer = Footer(
         topic=place.topic,
         topic_id=place.topic_id,
         partition=place.partition,
         first=first,
         next=following,
-        records=records,
-        lines=len(offsets),
-        skipped=following - first - records,
+        records=found.records,
+        lines=found.lines,
+        skipped=following - first - found.records,
         arrival_min=int(arrival.min()),
         arrival_max=int(arrival.max()),
         event_min=int(known.min()) if len(known) else None,
         event_max=int(known.max()) if len(known) else None,
         days=_days(known),
         times=_times(known),
-        unparsed=len(offsets) - len(known),
+        unparsed=found.lines - len(known),
         generation=generation,
         claim=secrets.token_hex(8),
         written_at=now_ms(),
@@ -135,45 +136,6 @@ def _without_lines(
     return ArchiveFile(footer, _encode(COLUMNS.empty_table(), footer))
 
 
-def check_contents(path: str, data: bytes, footer: Footer) -> None:
-    """Raise UnreadableArchiveFile unless the file's bytes have the lines that its footer counts, in order."""
-    try:
-        table = pq.read_table(pa.BufferReader(data))
-    except (pa.ArrowException, OSError) as error:
-        raise UnreadableArchiveFile(path, f"its lines cannot be read ({error})") from error
-    offsets, ends, records = _records_of(table)
-    inside = not len(offsets) or (footer.first <= offsets[0] and ends[-1] < footer.next)
-    if not inside or (len(offsets), records) != (footer.lines, footer.records):
-        raise UnreadableArchiveFile(
-            path,
-            f"it has {len(offsets)} lines of {records} records in order, its footer says {footer.lines} of "
-            f"{footer.records} in offsets {footer.first} to {footer.next - 1}",
-        )
-
-
-def _records_of(table: pa.Table) -> tuple[Ints, Ints, int]:
-    """Each line's offset and last offset, and how many records they are of; older files lack columns."""
-    offsets = table.column("offset").to_numpy()
-    ends, places = offsets, np.zeros(len(offsets), np.int64)
-    if LAST_OFFSET in table.column_names:
-        ends = pc.coalesce(table.column(LAST_OFFSET), table.column("offset")).to_numpy()
-    if LINE_IN_RECORD in table.column_names:
-        places = table.column(LINE_IN_RECORD).fill_null(0).to_numpy()
-    return offsets, ends, _records(offsets, ends, places) if len(offsets) else 0
-
-
-def _records(offsets: Ints, ends: Ints, places: Ints) -> int:
-    """How many records these lines are of; 0 where they are out of order or not whole.
-
-    ends: the last offset of each; a range that cannot be read counts as a record for each of its offsets.
-    """
-    begins = np.append(True, offsets[1:] != offsets[:-1])
-    rising = np.append(True, np.where(begins[1:], offsets[1:] > ends[:-1], True)) & (ends >= offsets)
-    follows = np.append(0, places[:-1] + 1)
-    sound = rising & (places == np.where(begins, 0, follows))
-    return int((ends - offsets + 1)[begins].sum()) if sound.all() else 0
-
-
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
@@ -205,9 +167,9 @@ def _stretches(in_order: Ints) -> tuple[int, ...]:
     return tuple(np.column_stack([first, last]).ravel().tolist())
 
 
-def _encode(table: pa.Table, footer: Footer) -> bytes:
-    out = pa.BufferOutputStream()
-    writer = pq.ParquetWriter(
+def parquet_writer(out: pa.NativeFile) -> pq.ParquetWriter:
+    """The writer of a file's lines (COLUMNS)."""
+    return pq.ParquetWriter(
         out,
         COLUMNS,
         compression="zstd",
@@ -221,7 +183,11 @@ def _encode(table: pa.Table, footer: Footer) -> bytes:
             LAST_OFFSET: "DELTA_BINARY_PACKED",
         },
     )
-    with writer:
+
+
+def _encode(table: pa.Table, footer: Footer) -> bytes:
+    out = pa.BufferOutputStream()
+    with parquet_writer(out) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata(footer.to_metadata())
     return bytes(out.getvalue())

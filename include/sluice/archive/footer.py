@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sluice.archive import layout
-from sluice.storage.hdfs import HdfsFile, HdfsStore
+from sluice.storage.hdfs import HdfsFile
+from sluice.storage.stores import Store
 
 PREFIX = "sluice."
 #: In a footer of version 1 each record is a line, and `lines` is not said.
@@ -48,7 +49,8 @@ class Footer:
     says what was found. `records` counts a range that could not be read by its offsets. `days` counts the
     lines by day of event time (UTC), doubles included; `times` has the stretches of event time of each day's
     lines (first, last, first, last ...), and is empty in older files; `unparsed` counts the lines without an
-    event time.
+    event time. `merged` says of how many files of the archiver's it was made. `groups` has, of each row group
+    of a merged file, the first and the last event time of its lines; None where none of them has one.
     """
 
     topic: str
@@ -70,7 +72,14 @@ class Footer:
     written_at: int
     loss: str | None = None
     times: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    merged: int = 1
+    groups: tuple[tuple[int, int] | None, ...] = ()
     version: int = VERSION
+
+    @property
+    def name(self) -> str:
+        """The name of the file that says this."""
+        return layout.file_name(self.first) if self.merged == 1 else layout.merged_name(self.first, self.next)
 
     def to_metadata(self) -> dict[str, str]:
         """The fields' values as JSON, by their names with the prefix."""
@@ -86,14 +95,17 @@ class Footer:
         if version == 1:
             said[(PREFIX + "lines").encode()] = said[(PREFIX + "records").encode()]
         said.setdefault((PREFIX + "times").encode(), {})
+        said.setdefault((PREFIX + "merged").encode(), 1)
+        said.setdefault((PREFIX + "groups").encode(), [])
         values: dict[str, Any] = {
             field.name: said[(PREFIX + field.name).encode()] for field in dataclasses.fields(cls)
         }
         values["times"] = {day: tuple(ends) for day, ends in values["times"].items()}
+        values["groups"] = tuple(ends and (ends[0], ends[1]) for ends in values["groups"])
         return cls(**values)
 
 
-def read(store: HdfsStore, directory: str, file: HdfsFile) -> Footer:
+def read(store: Store, directory: str, file: HdfsFile) -> Footer:
     """The footer of a file in a partition's directory, by reading its end only.
 
     Raises UnreadableArchiveFile where it is not the archive file that its name says, HdfsError where it is
@@ -110,15 +122,29 @@ def read(store: HdfsStore, directory: str, file: HdfsFile) -> Footer:
     needed = int.from_bytes(tail[-TRAILER_BYTES:-4], "little") + TRAILER_BYTES
     if needed > len(tail):
         tail = store.read(path, max(0, file.length - needed), min(file.length, needed))
-    footer = parse(path, tail)
-    if footer.first != layout.first_of(file.name):
-        raise UnreadableArchiveFile(path, f"its footer says that it begins at offset {footer.first}")
-    return footer
+    return _named(path, parse(path, tail))
+
+
+def of_opened(path: str, opened: pa.NativeFile) -> Footer:
+    """The footer of a file that is open. Raises UnreadableArchiveFile as `read` does."""
+    return _named(path, _parsed(path, opened))
 
 
 def parse(path: str, tail: bytes) -> Footer:
     """The footer from the last bytes of a file (enough of them to hold it)."""
+    return _parsed(path, pa.BufferReader(tail))
+
+
+def _named(path: str, footer: Footer) -> Footer:
+    if footer.name != layout.name_in(path):
+        raise UnreadableArchiveFile(
+            path, f"its footer says that it has offsets {footer.first} to {footer.next - 1}"
+        )
+    return footer
+
+
+def _parsed(path: str, opened: pa.NativeFile) -> Footer:
     try:
-        return Footer.from_metadata(pq.read_metadata(pa.BufferReader(tail)).metadata or {})
+        return Footer.from_metadata(pq.read_metadata(opened).metadata or {})
     except (KeyError, ValueError, TypeError, pa.ArrowException) as error:
         raise UnreadableArchiveFile(path, f"its footer cannot be read ({error!r})") from error

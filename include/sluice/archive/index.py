@@ -6,30 +6,20 @@ files, so the index is complete below the newest row's `next`: batch runs take t
 
 from __future__ import annotations
 
-import dataclasses
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 import sqlalchemy
-from sqlalchemy import BigInteger, Connection, Engine, delete, func, or_, select
-from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy import BigInteger, Connection, Engine, func, or_, select
+from sqlalchemy.dialects.postgresql import JSONB
 
-from sluice.archive import chain, layout
-from sluice.archive.chain import Link
-from sluice.archive.claim import Claims
 from sluice.archive.file import ArchivedPartition
-from sluice.archive.footer import Footer
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
-from sluice.storage.tables import alerts
 from sluice.storage.tables.schema import DAYS_OF_FILE
 from sluice.storage.tables.schema import archive_files as files
-from sluice.storage.tables.schema import archive_losses as losses
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -48,70 +38,6 @@ class IndexedFile:
     unparsed: int
     path: str
     arrival_min: int  # ms since the epoch
-
-
-def add(database: sqlalchemy.Engine, added: Iterable[tuple[Footer, int, str]]) -> None:
-    """Index files (footer, bytes, path); a loss also gets a row in its own table and an alert.
-
-    All rows are written in one transaction. Files that are indexed already are written again. Pass the files
-    in the order of their offsets.
-    """
-    rows = list(added)
-    for footer, _, path in rows:
-        if footer.loss is not None:
-            _raise_loss(database, footer, path)
-    with database.begin() as connection:
-        for footer, length, path in rows:
-            _put(connection, footer, length, path)
-
-
-def reconcile(database: sqlalchemy.Engine, claims: Claims, place: ArchivedPartition) -> list[Link]:
-    """Bring a partition's rows up to what stands in HDFS, and return its links, oldest first.
-
-    Reads the footers of files that the index does not know (a writer died between its rename and its row),
-    forgets rows whose file is gone, and always reads the newest footer, from which the next position is
-    taken.
-    """
-    # Read in this order: a file that another writer adds meanwhile may be missing in `known`, but never in
-    # `standing`. Otherwise its row would be taken for that of a file that is gone.
-    known = _rows(database, place)
-    standing = {layout.first_of(file.name) or 0: file for file in claims.files()}
-    gone = sorted(set(known) - set(standing))
-    if gone:
-        log.warning(
-            "%s: %d indexed files are not in HDFS any more, from offset %d on", place, len(gone), gone[0]
-        )
-        with database.begin() as connection:
-            connection.execute(delete(files).where(*_at(place), files.c.first.in_(gone)))
-    newest = max(standing, default=None)
-    links, unknown = [], []
-    for first, file in sorted(standing.items()):
-        row = known.get(first)
-        path = claims.path(first)
-        if row is not None and row.bytes == file.length and first != newest:
-            links.append(Link(first, row.next, path))
-            continue
-        footer = claims.footer(file)
-        links.append(Link(first, footer.next, path))
-        if row is None or (row.bytes, row.next) != (file.length, footer.next):
-            unknown.append((footer, file.length, path))
-    # A broken chain stays out of the index: a cut after a gap would promise lines that are not there.
-    chain.check(place.topic, place.partition, links)
-    add(database, unknown)
-    return links
-
-
-def replace(database: Engine, place: ArchivedPartition, rows: Iterable[tuple[Footer, int, str]]) -> None:
-    """Replace the partition's rows by these files (footer, bytes, path) in one transaction."""
-    with database.begin() as connection:
-        connection.execute(delete(files).where(*_at(place)))
-        for footer, length, path in rows:
-            _put(connection, footer, length, path)
-
-
-def known(database: Engine, place: ArchivedPartition) -> dict[int, tuple[int, int]]:
-    """What the index has of the partition: {first offset: (offset after the last, bytes)}."""
-    return {first: (row.next, row.bytes) for first, row in _rows(database, place).items()}
 
 
 def topics_with(settings: Settings, day: date) -> set[str]:
@@ -142,7 +68,7 @@ def end_of(database: Engine, topic: str, partition: int) -> int | None:
     ends = []
     with database.connect() as connection:
         for topic_id in _incarnations(connection, topic):
-            newest = select(files.c.next).where(*_at(ArchivedPartition(topic, topic_id, partition)))
+            newest = select(files.c.next).where(*at(ArchivedPartition(topic, topic_id, partition)))
             ends.append(connection.scalar(newest.order_by(files.c.first.desc()).limit(1)))
     return max((int(each) for each in ends if each is not None), default=None)
 
@@ -199,6 +125,31 @@ def files_for(
     the records at `offset >= cut[partition]`. `between`, with a day, leaves out the files
     whose lines of that day are all outside [since, until), ms; of older files nobody knows that.
     """
+    with engine(settings).connect() as connection:
+        return _files_for(connection, topic, day, cut, between)
+
+
+def files_of(
+    settings: Settings, topic: str, days: Iterable[date], cut: Mapping[int, int], between: tuple[int, int]
+) -> list[IndexedFile]:
+    """The files that `files_for` has for any of these days, each once, as they stood at one moment."""
+    found: dict[str, IndexedFile] = {}
+    with engine(settings).connect() as connection:
+        # Otherwise a file could be found for one day, and what it is merged into for another.
+        connection.execution_options(isolation_level="REPEATABLE READ")
+        for day in days:
+            for file in _files_for(connection, topic, day, cut, between):
+                found[file.path] = file
+    return list(found.values())
+
+
+def _files_for(
+    connection: Connection,
+    topic: str,
+    day: date | None,
+    cut: Mapping[int, int],
+    between: tuple[int, int] | None,
+) -> list[IndexedFile]:
     below = [(files.c.partition == number) & (files.c.first < end) for number, end in cut.items()]
     within = or_(sqlalchemy.false(), *below)
     query = select(*(files.c[name] for name in IndexedFile.__dataclass_fields__)).where(
@@ -209,8 +160,7 @@ def files_for(
     if day is not None and between is not None:
         query = query.where(_reaches(day, *between))
     query = query.order_by(files.c.topic_id, files.c.partition, files.c.first)
-    with engine(settings).connect() as connection:
-        rows = connection.execute(query).all()
+    rows = connection.execute(query).all()
     if day is not None and between is not None:
         rows = [row for row in rows if _has(row.days[day.isoformat()], *between)]
     return [_indexed(row) for row in rows]
@@ -254,41 +204,10 @@ def _lines(said: int | list[int]) -> int:
     return said[0] if isinstance(said, list) else said
 
 
-def _at(place: ArchivedPartition) -> tuple[Any, ...]:
+def at(place: ArchivedPartition) -> tuple[Any, ...]:
+    """The condition of a partition's rows."""
     return (
         files.c.topic == place.topic,
         files.c.topic_id == place.topic_id,
         files.c.partition == place.partition,
     )
-
-
-def _rows(database: sqlalchemy.Engine, place: ArchivedPartition) -> dict[int, Any]:
-    with database.connect() as connection:
-        query = select(files.c.first, files.c.next, files.c.bytes).where(*_at(place))
-        return {row.first: row for row in connection.execute(query)}
-
-
-def _put(connection: Connection, footer: Footer, length: int, path: str) -> None:
-    days = {day: [lines, *footer.times[day]] for day, lines in footer.days.items()} if footer.times else None
-    told = dataclasses.asdict(footer) | {"bytes": length, "path": path, "days": days or footer.days}
-    values = {column.name: told[column.name] for column in files.columns}
-    row = insert(files).values(values)
-    connection.execute(row.on_conflict_do_update(constraint=files.primary_key, set_=values))
-    if footer.loss is not None:
-        lost = {
-            "topic": footer.topic,
-            "topic_id": footer.topic_id,
-            "partition": footer.partition,
-            "first": footer.first,
-            "next": footer.next,
-            "reason": footer.loss,
-            "recorded_at": datetime.fromtimestamp(footer.written_at / 1000, UTC),
-        }
-        record = insert(losses).values(lost)
-        connection.execute(record.on_conflict_do_update(constraint=losses.primary_key, set_=lost))
-
-
-def _raise_loss(database: sqlalchemy.Engine, footer: Footer, path: str) -> None:
-    name = f"lost {footer.topic}/{footer.partition}: {footer.first}-{footer.next}"
-    message = f"{footer.loss}; recorded in {path}"
-    alerts.sync(database, "archive", {name: message}, prefix=name)

@@ -17,7 +17,7 @@ from kafka.errors import KafkaError
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from sluice.archive import file, index, layout
+from sluice.archive import file, indexing, layout
 from sluice.archive.buffer import Buffer
 from sluice.archive.chain import BrokenChain
 from sluice.archive.claim import Claims
@@ -162,7 +162,7 @@ class PartitionWriter:
         self.progress.state = PartitionState.POSITIONING
         self._drop()
         self._epoch += 1
-        links = index.reconcile(self._database, self._claims, self.place)
+        links = indexing.reconcile(self._database, self._claims, self.place)
         self._format = None  # a topic may be described until the first of its lines is read
         start, end = self._topics.bounds(self.place.topic, self.place.partition)
         self.log.look()

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential
 
-from sluice.archive import index
+from sluice.archive import indexing
 from sluice.archive.claim import Claims
 from sluice.archive.file import ArchivedPartition, ArchiveFile
 from sluice.archive.footer import Footer
@@ -89,7 +89,7 @@ class Publisher:
                 made.footer.generation,
             )
             raise LostClaim
-        self._unindexed.append((standing, length, self._claims.path(standing.first)))
+        self._unindexed.append((standing, length, self._claims.named(standing.name)))
         self.try_index()
 
     def publish_through_outages(
@@ -136,7 +136,7 @@ class Publisher:
     def index(self) -> None:
         """Index what stands."""
         if self._unindexed:
-            index.add(self._database, self._unindexed)
+            indexing.add(self._database, self._unindexed)
             self._unindexed.clear()
 
     def _ended(self, how: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from sluice.archive import chain, index, rebalances
+from sluice.archive import chain, indexing, rebalances
 from sluice.archive.archiver import Archiver
 from sluice.archive.chain import Link
 from sluice.archive.claim import Claims
@@ -105,7 +105,7 @@ def record_gap(settings: Settings, topic: str, partition: int, first: int) -> st
         place = ArchivedPartition(topic, topics.describe(topic).id, partition)
     claims = Claims(HdfsStore.of(settings), partition_directory(settings, topic, place.topic_id, partition))
     footers = [claims.footer(file) for file in claims.files()]
-    links = sorted(Link(footer.first, footer.next, claims.path(footer.first)) for footer in footers)
+    links = sorted(Link(footer.first, footer.next, claims.named(footer.name)) for footer in footers)
     ends = {before.next: after.first for before, after in pairwise(links)}
     following = ends.get(first, first)
     if following <= first:
@@ -116,6 +116,6 @@ def record_gap(settings: Settings, topic: str, partition: int, first: int) -> st
     why = f"offsets {first} to {following - 1} of {place} were missing between two files and declared lost"
     made = of_loss(place, first, following, why, generation=-1)
     standing, length = claims.publish(made)
-    index.add(engine(settings), [(standing, length, claims.path(first))])
-    chain.check(topic, partition, index.reconcile(engine(settings), claims, place))
+    indexing.add(engine(settings), [(standing, length, claims.named(standing.name))])
+    chain.check(topic, partition, indexing.reconcile(engine(settings), claims, place))
     return why

@@ -59,7 +59,7 @@ def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) 
 
     if not paths:
         return spark.createDataFrame([], spark_schema(LINE_SCHEMA))
-    number = F.regexp_extract("_metadata.file_path", r"/(\d+)/\d+\.parquet$", 1).cast("int")
+    number = F.regexp_extract("_metadata.file_path", r"/(\d+)/[\d-]+\.parquet$", 1).cast("int")
     ends = F.create_map(*(F.lit(value) for item in sorted(cut.items()) for value in item))
     read = spark.read.schema(spark_schema(COLUMNS)).parquet(*paths)
     return read.withColumn("partition", number).where(F.col("offset") < ends[F.col("partition")])

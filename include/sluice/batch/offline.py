@@ -41,7 +41,7 @@ from sluice.storage.hive import Hive
 from sluice.storage.partitions import LOGS, TASK_RESULTS, Partition
 from sluice.storage.postgres import engine
 from sluice.storage.stores import Stores
-from sluice.storage.tables import alerts, tallies, uncounted
+from sluice.storage.tables import alerts, archive_expiry, tallies, uncounted
 from sluice.storage.tables.days import Day, Days
 from sluice.tasks.topics import TopicStore
 
@@ -139,6 +139,7 @@ class _Batch:
 
     def _compute(self, which: DayOf) -> Day:
         settings, topic, day = self.settings, which.topic, which.day
+        archive_expiry.check(self.book.engine, topic, [day])
         cut = index.positions(settings, topic)
         files = index.files_for(settings, topic, day, cut)
         versions = task_versions(self.book.engine, topic, day)

@@ -1,7 +1,8 @@
-"""`sluice archive ...`: check the master dataset on HDFS, repair it, and rebuild its index."""
+"""`sluice archive ...`: check the master dataset on HDFS, repair and compact it, and rebuild its index."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -9,7 +10,8 @@ import typer
 from sluice.cli.output.format import Format, write
 
 app = typer.Typer(
-    help="The master dataset on HDFS: verify it, repair it, rebuild its index.", no_args_is_help=True
+    help="The master dataset on HDFS: verify, repair and compact it, rebuild its index.",
+    no_args_is_help=True,
 )
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
@@ -74,6 +76,41 @@ def repair(topic: Topic) -> None:
     if not found:
         typer.echo(f"the archive of {topic} lacks nothing")
     raise typer.Exit(1 if any(each.why_not for each in found) else 0)
+
+
+@app.command()
+def compact(
+    topic: Annotated[str, typer.Argument(metavar="[TOPIC]", help="The topic's name; all if none.")] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say how many files would be merged.")
+    ] = False,
+) -> None:
+    """Merge the archive's small files into large ones, as the DAG compaction does every night.
+
+    It merges files that were written before yesterday began (UTC), up to archive.merged_bytes together. The
+    lines and their offsets stay the same. Nights, the archiver and readers go on meanwhile: a merged file
+    takes the place of its parts at once. The parts are deleted by a run archive.replaced_hours later.
+    It reports each merged file on standard error. A run that was cut short can be repeated.
+
+    Examples:
+      sluice archive compact --dry-run
+      sluice archive compact logs
+
+    Exit code 1 if something could not be merged: the rest is, and standard error names it.
+    """
+    from sluice.archive.compaction import compact as merge
+    from sluice.archive.verification import archived_topics
+    from sluice.runtime.settings import get_settings
+
+    settings = get_settings()
+    trouble = False
+    for name in [topic] if topic else archived_topics(settings):
+        for done in merge(settings, name, dry_run=dry_run, tell=partial(typer.echo, err=True)):
+            typer.echo(done.planned if dry_run else str(done))
+            for problem in done.problems:
+                typer.echo(f"{done.place}: {problem}", err=True)
+            trouble = trouble or bool(done.problems)
+    raise typer.Exit(1 if trouble else 0)
 
 
 @app.command("rebuild-index")

@@ -13,7 +13,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from sluice.archive.index import IndexedFile
+from sluice.lines.pieces import ArchivedPiece
 from sluice.state.portions import portions
 
 #: Portions that are read at a time: while one waits for HDFS, another is cut.
@@ -23,9 +23,9 @@ PORTION_FILES, PORTION_LINES, PORTION_BYTES = 32, 32_768, 8 << 20
 #: The most bytes of lines that are looked at together.
 BATCH_BYTES = 8 << 20
 
-Files = Sequence[IndexedFile]
+Files = Sequence[ArchivedPiece]
 Batches = list[pa.RecordBatch]
-Read = Callable[[IndexedFile], Iterable[pa.RecordBatch]]
+Read = Callable[[ArchivedPiece], Iterable[pa.RecordBatch]]
 Look = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -12,19 +12,20 @@ import pyarrow.parquet as pq
 from sluice.archive import index
 from sluice.archive.index import IndexedFile
 from sluice.lines.basis import Basis
+from sluice.lines.pieces import ArchivedPiece, opened, pieces
 from sluice.runtime.positions import Era, PartitionLog, shown
 from sluice.runtime.settings import Settings
 from sluice.speed.source import TopicRange
 from sluice.storage.hdfs import HdfsFileNotFound
 from sluice.storage.postgres import engine
-from sluice.storage.stores import Stores
-from sluice.storage.tables import eras
+from sluice.storage.stores import Store, Stores
+from sluice.storage.tables import archive_expiry, eras
 from sluice.transmission.line_schema import LINE_SCHEMA
 from sluice.transmission.topics import TopicMissing, Topics
 
-#: A file is read as a whole, because it has at most 64 MiB of lines (`archive.buffer.FILE_BYTES`). Its rows
-#: are made FILE_LINES at a time: the names of host and file, which are written once for many lines, may have
-#: 1,000 bytes.
+#: A piece is read as a whole, because it has about 64 MiB of lines at most (`archive.buffer.FILE_BYTES`). Its
+#: rows are made FILE_LINES at a time: the names of host and file, which are written once for many lines, may
+#: have 1,000 bytes.
 FILE_LINES = 32_768
 
 
@@ -34,7 +35,7 @@ class Sources:
 
     settings: Settings
     topic: str
-    files: list[IndexedFile]  # in the order in which their first lines arrived
+    files: list[ArchivedPiece]  # in the order in which their first lines arrived
     rest: dict[str, tuple[int, int]]  # positions that are not archived, [first, next) by partition
     logs: dict[int, PartitionLog]
     gone: list[str] = field(default_factory=list)  # what could have had lines, and why it has none
@@ -45,15 +46,15 @@ class Sources:
         ends = basis.ends()
         # Read before the files: what is archived in between is then in both, and counts once.
         archived = index.positions_of(settings, basis.topic, ends)
-        found: dict[str, IndexedFile] = {}
-        for day in basis.days:
-            between = (basis.start, basis.end)
-            for file in index.files_for(settings, basis.topic, day, ends, between=between):
-                found[file.path] = file
-        files = sorted(found.values(), key=lambda file: (file.arrival_min, file.partition, file.first))
+        between = (basis.start, basis.end)
+        files = index.files_of(settings, basis.topic, basis.days, ends, between)
         rest = {str(p): (archived[p], end) for p, end in ends.items() if end > archived[p]}
-        made = cls(settings, basis.topic, files, rest, eras.logs(engine(settings), basis.topic))
+        made = cls(settings, basis.topic, [], rest, eras.logs(engine(settings), basis.topic))
         made._keep_what_kafka_has()
+        with engine(settings).connect() as connection:
+            expired = archive_expiry.days(connection, basis.topic) & set(basis.days)
+        made.gone += [f"retention deleted lines of {day} from the archive" for day in sorted(expired)]
+        made._take(files, between)
         return made
 
     def in_kafka(self) -> Iterator[pa.RecordBatch]:
@@ -69,17 +70,46 @@ class Sources:
             ):
                 yield from part
 
-    def in_file(self, file: IndexedFile) -> Iterator[pa.RecordBatch]:
-        """The lines (LINE_SCHEMA) of an archive's file; none if it is gone."""
-        store, path = Stores.of(self.settings).at(self.settings.hdfs.namenode + file.path)
+    def in_file(self, piece: ArchivedPiece) -> Iterator[pa.RecordBatch]:
+        """The lines (LINE_SCHEMA) of a piece of an archive's file; none if the file is gone."""
+        file = piece.file
         try:
-            data = store.read(path, 0, file.bytes)
+            source = self._source(piece)
         except HdfsFileNotFound:
-            self.gone.append(f"the archive's file {file.path} with {file.lines} lines is gone")
+            self._is_gone(file)
             return
-        with pq.ParquetFile(pa.BufferReader(data)) as parquet:
-            for batch in parquet.iter_batches(FILE_LINES, use_threads=False):
-                yield as_records(batch, file.partition)
+        with pq.ParquetFile(source) as parquet:
+            groups = None if piece.group is None else [piece.group]
+            try:
+                for batch in parquet.iter_batches(FILE_LINES, row_groups=groups, use_threads=False):
+                    yield as_records(batch, file.partition)
+            except HdfsFileNotFound:  # the rest of a merged file
+                self._is_gone(file)
+
+    def _source(self, piece: ArchivedPiece) -> pa.NativeFile:
+        """What the piece is read from: all bytes of a small file at once, and of a merged one its part."""
+        file = piece.file
+        store, path = self._at(file)
+        if piece.group is None:
+            return pa.BufferReader(store.read(path, 0, file.bytes))
+        return opened(store, path, file.bytes)
+
+    def _at(self, file: IndexedFile) -> tuple[Store, str]:
+        return Stores.of(self.settings).at(self.settings.hdfs.namenode + file.path)
+
+    def _is_gone(self, file: IndexedFile) -> None:
+        self.gone.append(f"the archive's file {file.path} with {file.lines} lines is gone")
+
+    def _take(self, files: Iterable[IndexedFile], between: tuple[int, int]) -> None:
+        """Look which pieces of these files to read, and in which order."""
+        found: list[ArchivedPiece] = []
+        for file in files:
+            try:
+                found += pieces(*self._at(file), file, between)
+            except HdfsFileNotFound:
+                self._is_gone(file)
+        found.sort(key=lambda each: (each.arrival_min, each.file.partition, each.file.first, each.group or 0))
+        self.files = found
 
     def _keep_what_kafka_has(self) -> None:
         """Leave out of the rest what Kafka does not have any more."""

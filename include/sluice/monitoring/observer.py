@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from sluice.monitoring import figures, sampled, watch_progress
+from sluice.monitoring import figures, namenode_heap, sampled, watch_progress
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs, tls
 from sluice.storage.postgres import engine
@@ -56,6 +56,7 @@ class Observer:
         samples.add(engine(self._settings), now, document)
         self._sampled = time.monotonic()
         _tell_of_certificate(self._settings, engine(self._settings))
+        namenode_heap.tell(self._settings, engine(self._settings))
 
 
 def _tell_of_certificate(settings: Settings, database: sa.Engine) -> None:

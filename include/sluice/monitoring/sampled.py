@@ -58,10 +58,18 @@ def hops(connection: sa.Connection) -> dict[str, Values]:
         "archived_records": (files.topic, files.records),
         "computed": (days.topic, days.lines),
     }
+    floors = schema.archive_floors.c
+    gone = {  # what retention deleted from the archive was archived, too
+        hop: sa.select(floors.topic, sa.func.sum(lines)).group_by(floors.topic)
+        for hop, lines in (("archived", floors.lines), ("archived_records", floors.records))
+    }
     found: Values = []
     for hop, (topic, lines) in sums.items():
         rows = connection.execute(sa.select(topic, sa.func.sum(lines)).group_by(topic))
-        found += [[{"topic": name, "hop": hop}, int(count)] for name, count in rows]
+        counts = {name: int(count) for name, count in rows}
+        for name, count in connection.execute(gone[hop]) if hop in gone else ():
+            counts[name] = counts.get(name, 0) + int(count)
+        found += [[{"topic": name, "hop": hop}, count] for name, count in counts.items()]
     found += [[{"topic": name, "hop": "records"}, records] for name, records in _committed(connection)]
     return {HOPS: found}
 

@@ -28,13 +28,16 @@ class Hop:
 
 
 def day_hops(book: Days, hive: Hive, day: Day) -> list[Hop]:
-    """The hops of a computed day, in the order in which lines pass them."""
+    """The hops of a computed day, in the order in which lines pass them.
+
+    Those of the archive are left out once retention has deleted lines of the day from it.
+    """
     kept = index.coverage(book.engine, day.topic, day.day, day.cut)
     stored = hive.query(
         "SELECT count(*) FROM logs WHERE topic = %(topic)s AND day = %(day)s",
         {"topic": day.topic, "day": day.day.isoformat()},
     ).scalar()
-    return [
+    of_archive = [
         Hop(
             "Kafka to archive",
             "offsets below the cut",
@@ -49,6 +52,9 @@ def day_hops(book: Days, hive: Hive, day: Day) -> list[Hop]:
             "lines read by the batch",
             day.raw_lines,
         ),
+    ]
+    return [
+        *(() if day.day in book.expired() else of_archive),
         Hop(
             "batch to Hive",
             "unique lines counted by the batch",

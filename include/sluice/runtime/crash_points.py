@@ -22,7 +22,8 @@ from typing import Literal
 #: archive file is written under its temporary name but not claimed; it is claimed but not yet in the index; a
 #: backfill's blocks of a day are written but nothing points to them; they are pointed to but their results
 #: are not yet projected; a topic is deleted from Kafka but not forgotten in PostgreSQL; a portion of replayed
-#: dead letters is in Kafka.
+#: dead letters is in Kafka; a merged archive file is in the index; one of the files that it replaced is
+#: deleted.
 Point = Literal[
     "state_put",
     "state_written",
@@ -39,6 +40,9 @@ Point = Literal[
     "backfill_replaced",
     "topic_deleted",
     "letters_sent",
+    "archive_merged",
+    "archive_replaced_deleted",
+    "archive_expired",
 ]
 
 _reached: Counter[str] = Counter()

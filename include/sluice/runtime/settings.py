@@ -159,6 +159,25 @@ class Postgres(BaseModel):
         return f"sslmode=verify-full&sslrootcert={quote(self.root_certificate, safe='')}"
 
 
+_LEAST_HEAP_MEGABYTES = 64
+
+
+class Heaps(BaseModel):
+    """The most memory that the heap of each daemon's JVM takes; with its code, a JVM takes more."""
+
+    kafka: str = "320m"
+    namenode: str = "224m"
+    datanode: str = "224m"
+    hbase: str = "768m"
+    hbase_thrift: str = "384m"
+    metastore: str = "256m"
+
+    @field_validator("*")
+    @classmethod
+    def _check_heap(cls, memory: str) -> str:
+        return _at_least(memory, _LEAST_HEAP_MEGABYTES)
+
+
 _MEGABYTES = {"m": 1, "g": 1024}
 _LEAST_TASK_MEGABYTES = 480  # Spark takes 450 MiB at least
 
@@ -172,10 +191,15 @@ class Spark(BaseModel):
     @field_validator("sql_task_memory")
     @classmethod
     def _check_task_memory(cls, memory: str) -> str:
-        number, unit = memory[:-1], memory[-1:].lower()
-        if not number.isdecimal() or int(number) * _MEGABYTES.get(unit, 0) < _LEAST_TASK_MEGABYTES:
-            raise ValueError(f"{memory!r}: give at least {_LEAST_TASK_MEGABYTES}m, such as 512m or 2g")
-        return memory
+        return _at_least(memory, _LEAST_TASK_MEGABYTES)
+
+
+def _at_least(memory: str, least: int) -> str:
+    """The memory, if it is that many megabytes or more. Raises ValueError."""
+    number, unit = memory[:-1], memory[-1:].lower()
+    if not number.isdecimal() or int(number) * _MEGABYTES.get(unit, 0) < least:
+        raise ValueError(f"{memory!r}: give at least {least}m, such as 512m or 2g")
+    return memory
 
 
 class Airflow(BaseModel):
@@ -232,6 +256,8 @@ class Archive(BaseModel):
     max_lines: int = Field(300_000, ge=1)
     max_age_seconds: float = Field(15.0, gt=0)
     members: int = Field(0, ge=0, le=64)  # archivers at most; 0: half as many as the machine has cores
+    merged_bytes: int = Field(128 << 20, ge=1 << 20, le=1 << 30)  # of a file that compaction makes, at most
+    replaced_hours: float = Field(24.0, ge=1)  # that files are kept for readers after they were merged
 
 
 class Limits(BaseModel):
@@ -264,6 +290,16 @@ class Retention(BaseModel):
 
     days: int = Field(400, ge=1)
     history_days: int = Field(1_100, ge=30)  # PostgreSQL lets nobody delete younger entries than that
+    archive_days: int = Field(0, ge=0)  # that the archive keeps lines after they arrived; 0: for ever
+
+    @model_validator(mode="after")
+    def _check_archive(self) -> Retention:
+        if 0 < self.archive_days < self.days:
+            raise ValueError(
+                f"archive_days: {self.archive_days} is less than days ({self.days}), and results are "
+                f"computed again from the archive: give at least {self.days}, or 0 to keep it for ever"
+            )
+        return self
 
 
 class Placement(BaseModel):
@@ -368,6 +404,7 @@ class Settings(BaseSettings):
     hbase: HBase = HBase()
     hive: Hive = Hive()
     postgres: Postgres = Postgres()
+    heaps: Heaps = Heaps()
     spark: Spark = Spark()
     airflow: Airflow = Airflow()
     speed: Speed = Speed()

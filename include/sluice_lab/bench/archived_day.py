@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from sluice.archive import index, layout
+from sluice.archive import indexing, layout
 from sluice.archive.file import ArchivedPartition, of_records
 from sluice.engine.count import count
 from sluice.engine.merge import merge
@@ -92,7 +92,7 @@ def archive(settings: Settings, topic: str, lines: pa.Array, files: int) -> dict
             made = of_records(place, first, [batch], generation=1)
             path = f"{directory}/{layout.file_name(first)}"
             store.write(path, made.data)
-            index.add(engine(settings), [(made.footer, len(made.data), path)])
+            indexing.add(engine(settings), [(made.footer, len(made.data), path)])
 
         with ThreadPoolExecutor(WRITERS) as pool:
             waiting = []

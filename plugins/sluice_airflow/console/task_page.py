@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse
 from sluice.batch.backfill.ask import BadDays, ask
 from sluice.batch.backfill.published import note, superseded
 from sluice.stack.airflow.answers import AirflowError
+from sluice.storage.tables.archive_expiry import DaysExpired
 from sluice.storage.tables.backfills import Backfill, Backfills, DaysDropped
 from sluice.tasks.changes import ChangeAction, to_yaml
 from sluice.tasks.versions import HistoryEntry
@@ -119,7 +120,7 @@ def fill(request: Request, user: Writer, books: AtBooks, given: Given, name: str
         try:
             ask(books.settings, name, first, last, user.get_name())
             return _back(request, name, "backfill")
-        except (BadDays, DaysDropped) as error:
+        except (BadDays, DaysDropped, DaysExpired) as error:
             wrong = str(error).replace("--from ", "the day from ").replace("--to ", "the day to ")
         except AirflowError as error:
             wrong = f"Airflow did not start it: {error}"

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from sluice.runtime.days import today
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
+from sluice.storage.tables import archive_expiry
 from sluice.storage.tables.backfills import Backfill, Backfills, DaysDropped, days_between
 from sluice.storage.tables.days import Days
 
@@ -20,7 +21,7 @@ class BadDays(ValueError):
 def ask(settings: Settings, name: str, first: date, last: date, user: str) -> Backfill:
     """Record the backfill of these days of the task's current version, and let Airflow run it.
 
-    Raises BadDays, DaysDropped, UnknownTask, and what Airflow raises.
+    Raises BadDays, DaysDropped, DaysExpired, UnknownTask, and what Airflow raises.
     """
     from sluice.stack.airflow.rest_api import Airflow
     from sluice.tasks.store import TaskStore
@@ -31,6 +32,7 @@ def ask(settings: Settings, name: str, first: date, last: date, user: str) -> Ba
     days = Days(database, task.topic)
     if dropped := [day for day in days_between(first, last) if days.dropped(day)]:
         raise DaysDropped(dropped)
+    archive_expiry.check(database, task.topic, days_between(first, last))
     book = Backfills(database)
     asked = book.request(
         task.task_id, task.version, topic=task.topic, first_day=first, last_day=last, user=user

@@ -59,7 +59,7 @@ from sluice.state.portions import read_portions
 from sluice.state.state import BLOCKS_A_PUT
 from sluice.storage.hbase import STATE, HBase
 from sluice.storage.postgres import engine
-from sluice.storage.tables import tallies
+from sluice.storage.tables import archive_expiry, tallies
 from sluice.storage.tables.backfills import (
     Backfill,
     BackfillPointer,
@@ -101,8 +101,8 @@ class NotYet(RuntimeError):
 def run(spark: SparkSession, settings: Settings, number: int) -> Backfill:
     """Carry out a backfill, or what is left of it; returns it as the book has it then.
 
-    Raises UnknownBackfill, NotYet, DaysDropped, what the task raises on the lines, and what the stores raise
-    while a daemon is away.
+    Raises UnknownBackfill, NotYet, DaysDropped, DaysExpired, what the task raises on the lines, and what the
+    stores raise while a daemon is away.
     """
     book = Backfills(engine(settings))
     backfill = book.get(number)
@@ -151,6 +151,7 @@ class _Run:
         days = Days(book.engine, backfill.topic)
         if dropped := [day for day in backfill.days if days.dropped(day)]:
             raise DaysDropped(dropped)
+        archive_expiry.check(book.engine, backfill.topic, backfill.days)
         task = TaskStore(book.engine).version(backfill.task_id, backfill.version)
         boundary = wait_for(
             lambda: book.boundary(backfill.task_id, backfill.version),

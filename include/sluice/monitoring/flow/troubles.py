@@ -21,6 +21,7 @@ DAEMON, SPEED, LAG = "a-daemon-lives-and-does-not-work", "the-speed-layer-is-stu
 RESULTS, TASK, WATCH = "results-that-lag", "a-task-failed", "the-watch-is-silent"
 AGENT, DAY, NIGHT = "a-flume-agent-fails", "a-failed-reconciliation", "a-night-that-failed-for-one-topic"
 RETENTION, FILL, UNITS = "retention", "fill-a-new-task-backwards", "units-and-their-hosts"
+FILES = "the-archives-files"
 HOST = "a-host-does-not-answer"
 CERTIFICATE = "the-certificate-of-the-doors-ends"
 #: The box that stands on a daemon; the others stand for themselves.
@@ -52,6 +53,7 @@ OF_DAG = {
     "archive": ("archive", LAG),
     "nightly_batch": ("nightly", NIGHT),
     "retention": ("nightly", RETENTION),
+    "compaction": ("archive", FILES),
     "task_backfill": ("nightly", FILL),
     "reconcile": ("reconcile", DAY),
 }
@@ -65,6 +67,7 @@ OF_SOURCE = {
     "open_periods": ("reconcile", DAY),
     "placement": ("collectors", UNITS),
     "hosts": ("collectors", HOST),
+    "hdfs": ("archive", FILES),
     "tls": ("", CERTIFICATE),
 }
 TIERS = {"edge": "edges", "collector": "collectors"}

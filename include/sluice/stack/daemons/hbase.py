@@ -21,14 +21,20 @@ def configure(settings: Settings) -> None:
 
 
 def server(settings: Settings) -> Command:
-    argv = _java(settings, "org.apache.hadoop.hbase.master.HMaster", "start", heap="768m")
+    argv = _java(settings, "org.apache.hadoop.hbase.master.HMaster", "start", heap=settings.heaps.hbase)
     return Command(argv, unset=(PROFILER,))
 
 
 def thrift(settings: Settings) -> Command:
     address = ["-b", settings.listens("hbase-thrift"), "-p", str(settings.port("hbase_thrift"))]
     return Command(
-        _java(settings, "org.apache.hadoop.hbase.thrift.ThriftServer", "start", *address, heap="384m")
+        _java(
+            settings,
+            "org.apache.hadoop.hbase.thrift.ThriftServer",
+            "start",
+            *address,
+            heap=settings.heaps.hbase_thrift,
+        )
     )
 
 

@@ -52,7 +52,7 @@ def _java(settings: Settings, main_class: str, *args: str) -> list[str]:
         "hadoop",
         main_class,
         args,
-        heap="224m",
+        heap=settings.heaps.namenode if main_class == NAMENODE_CLASS else settings.heaps.datanode,
         options=HADOOP_OPENS,
         classpath=[conf],
         quick=main_class == NAMENODE_CLASS,

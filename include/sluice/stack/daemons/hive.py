@@ -129,7 +129,7 @@ def metastore(settings: Settings) -> Command:
             "metastore",
             "org.apache.hadoop.hive.metastore.HiveMetaStore",
             ["-p", port],
-            heap="256m",
+            heap=settings.heaps.metastore,
             options=[*OPENS, AGENT_USES, f"-javaagent:{agent}={settings.bind_host}"],
             classpath=[settings.home / "conf" / "metastore", agent],  # classes in the place of Hive's
             quick=True,

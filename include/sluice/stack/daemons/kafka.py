@@ -65,7 +65,7 @@ def _java(settings: Settings, main_class: str, *args: str, quick: bool = False) 
         "kafka",
         main_class,
         args,
-        heap="320m",
+        heap=settings.heaps.kafka,
         options=[f"-Dlog4j2.configurationFile={logging}"],
         quick=quick,
     )

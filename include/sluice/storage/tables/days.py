@@ -127,8 +127,9 @@ class Days:
         return Online(sum(r.lines for r in rows), {str(r.partition): r.last_offset for r in rows})
 
     def marked(self) -> list[date]:
-        """The days that must be computed again, in order."""
-        return [d.day for d in self._days(schema.days.c.topic == self.topic) if self.superseded(d)]
+        """The days that must be computed again and can be, in order."""
+        known, expired = self._days(schema.days.c.topic == self.topic), self.expired()
+        return [each.day for each in known if each.day not in expired and self.superseded(each)]
 
     def superseded_among(self, days: Collection[date]) -> list[date]:
         """Those of these days, all over, that are published and must be computed again, in order."""
@@ -154,14 +155,15 @@ class Days:
     def missed(self) -> list[date]:
         """The days of the last `LOOK_BACK` that have lines but were never computed, in order.
 
-        Today and dropped days are left out. The lines of such a day arrived after its night, or that night
-        was not run. Older days wait for a backfill: a person who loads the logs of years does not want to
-        have them all computed tonight.
+        Today, dropped days and those beyond the archive's retention are left out. The lines of such a day
+        arrived after its night, or that night was not run. Older days wait for a backfill: a person who loads
+        the logs of years does not want to have them all computed tonight.
         """
         lines, days, dropped = schema.event_days.c, schema.days.c, schema.dropped_days.c
         now = today()
         computed = sa.select(days.day).where(days.topic == self.topic)
         gone = sa.select(dropped.day).where(dropped.topic == self.topic)
+        expired = self.expired()
         query = (
             sa.select(lines.day)
             .distinct()
@@ -170,7 +172,12 @@ class Days:
             .where(lines.day.not_in(computed), lines.day.not_in(gone))
             .order_by(lines.day)
         )
-        return [row.day for row in self._rows(query)]
+        return [row.day for row in self._rows(query) if row.day not in expired]
+
+    def expired(self) -> set[date]:
+        """The days whose lines are not all in the archive any more: they cannot be computed again."""
+        t = schema.archive_expired_days.c
+        return {row.day for row in self._rows(sa.select(t.day).where(t.topic == self.topic))}
 
     def superseded(self, day: Day) -> str | None:
         """Why this computation is out of date, or None if it is not."""
@@ -208,6 +215,15 @@ class Days:
             finally:
                 connection.execute(sa.select(sa.func.pg_advisory_unlock(key)))
                 connection.commit()
+
+    def cuts(self) -> dict[int, set[int]]:
+        """The positions up to which days were computed or published, by partition."""
+        t = schema.days.c
+        found: dict[int, set[int]] = {}
+        for row in self._rows(sa.select(t.cut, t.published_cut).where(t.topic == self.topic)):
+            for partition, position in [*row.cut.items(), *(row.published_cut or {}).items()]:
+                found.setdefault(int(partition), set()).add(int(position))
+        return found
 
     def _days(self, condition: sa.ColumnElement[bool]) -> list[Day]:
         query = sa.select(schema.days).where(schema.days.c.topic == self.topic, condition)

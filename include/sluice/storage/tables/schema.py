@@ -285,7 +285,31 @@ archive_files = Table(
     Column("unparsed", BigInteger, nullable=False),
     Column("generation", Integer, nullable=False),
     Column("path", Text, nullable=False),
+    # Who looked before this may still read the files that this one replaces.
+    Column("indexed_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
     Index("archive_files_days", text(DAYS_OF_FILE), postgresql_using="gin").ddl_if(dialect="postgresql"),
+)
+
+# Where each chain of archive files begins, since retention deleted what came before; and the sums of that.
+archive_floors = Table(
+    "archive_floors",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("topic_id", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("next", BigInteger, nullable=False),
+    Column("records", BigInteger, nullable=False),  # of Kafka
+    Column("lines", BigInteger, nullable=False),
+)
+
+# The days of event time of which retention deleted lines from the archive, and how many.
+archive_expired_days = Table(
+    "archive_expired_days",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("lines", BigInteger, nullable=False),
+    Column("expired_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
 )
 
 # The eras of each partition's log (runtime.positions): a new one begins where Kafka lost records that

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from sluice.runtime.arrays import Ints
 from sluice.runtime.days import is_over
-from sluice.storage.tables import schema
+from sluice.storage.tables import archive_expiry, schema
 from sluice.storage.tables.commits import STORED_AS
 from sluice.storage.tables.tallies import Tally, of_topic, unknown_lines
 
@@ -72,6 +72,9 @@ def read(connection: sa.Connection, topic: str, today: date) -> TopicTotals:
         totals.archived += int(row[1])
         totals.archived_records += int(row[2])
         totals.archived_to[row[0]] = int(row[3])
+    expired = archive_expiry.sums(connection, topic)  # retention deleted these, and they were archived
+    totals.archived += expired.lines
+    totals.archived_records += expired.records
     totals.expired = _scalar(
         connection, sa.select(sa.func.sum(losses.next - losses.first)).where(losses.topic == topic)
     )
@@ -129,6 +132,7 @@ def _add_days(connection: sa.Connection, topic: str, totals: TopicTotals, today:
     for done in connection.execute(sa.select(days.day, days.cut, days.lines).where(days.topic == topic)):
         computed[done.day] = done.cut
         totals.computed_lines += done.lines
+    beyond = archive_expiry.days(connection, topic)
     event = schema.event_days.c
     rows = connection.execute(
         sa.select(event.day, event.partition, event.lines, event.last_offset)
@@ -139,6 +143,8 @@ def _add_days(connection: sa.Connection, topic: str, totals: TopicTotals, today:
         cut, found = computed.get(day), list(group)
         lines = sum(row.lines for row in found)
         totals.event_lines += lines
+        if day in beyond:
+            continue  # no night can compute it again
         if cut is None and not is_over(day, today):
             totals.days_to_come[day.isoformat()] = lines
         elif cut is None or any(row.last_offset >= int(cut.get(str(row.partition), 0)) for row in found):
