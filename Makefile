@@ -67,6 +67,9 @@ attack: setup ## every route by every caller, hostile SQL and hostile records, a
 bench: setup ## the performance bars, measured here (about 100 minutes); not grouping's; exits with 1 if one fails
 	@$(BIN)/python -m sluice_lab.bench
 
+age: setup ## what queries take on an instance of DAYS=400 days over a new one; exits with 1 above 1.2 (a few minutes)
+	@$(BIN)/python -m sluice_lab.bench age $(if $(DAYS),--days $(DAYS))
+
 bench-grouping: setup ## only the bars of grouping, by itself and in Spark (about 20 minutes)
 	@$(BIN)/python -m sluice_lab.bench grouping_bars grouping
 
@@ -111,4 +114,4 @@ clean: ## delete the environment, the jars and every instance's data (stop them 
 	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
 	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo up down fast test test-long test-all test-containers attack bench bench-grouping chaos lab lab-transmission lab-placement lint format lock audit advisories clean
+.PHONY: help setup demo up down fast test test-long test-all test-containers attack bench age bench-grouping chaos lab lab-transmission lab-placement lint format lock audit advisories clean

@@ -2,8 +2,8 @@
 
     python jobs/watch.py [--only-look]
 
-It restarts sick daemons (`stack.watch`), shows what operators read (`monitoring.observer`) and keeps the SQL
-tables to the tasks (`sql.keeper`).
+It restarts sick daemons (`stack.watch`), shows what operators read (`monitoring.observer`), keeps the SQL
+tables to the tasks (`sql.keeper`) and deletes from Kafka what is archived (`archive.trimming`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
+from sluice.archive.trimming import KafkaTrimmer
 from sluice.monitoring.observer import Observer
 from sluice.runtime import garbage
 from sluice.runtime.parent import end_with_parent
@@ -35,11 +36,13 @@ def main() -> None:
     settings, say = Settings(), DaemonLog("watch")
     end_with_parent()
     keeper, observer = TableKeeper(settings, say), Observer(settings, say)
+    trimmer = KafkaTrimmer(settings, say)
     garbage.loaded()
 
     def looked(problems: Mapping[str, str]) -> None:
         observer(problems)
         keeper(problems)
+        trimmer(problems)
 
     watch.run(settings, say, looked, restarts=not only_look)
 

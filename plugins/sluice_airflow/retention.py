@@ -1,11 +1,13 @@
-"""Dropping what is beyond retention."""
+"""Dropping what is beyond retention, and pruning what else grows."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import BaseOperator
 
+from sluice.runtime.settings import Settings
 from sluice_airflow.connections import settings
 
 
@@ -46,3 +48,57 @@ class ArchiveRetention(BaseOperator):
             except CompactionUnderWay as other:
                 self.log.warning("%s", other)
         return said
+
+
+class Pruning(BaseOperator):
+    """Prune one part of what grows; returns what was done, a line each.
+
+    part: a name in PARTS. A run may be repeated, and the run after one that died prunes the rest.
+    """
+
+    def __init__(self, *, part: str, **other: Any) -> None:
+        super().__init__(**other)
+        self.part = part
+
+    def execute(self, context: Any) -> list[str]:
+        said = PARTS[self.part](settings(), datetime.now(UTC))
+        for line in said:
+            self.log.info("%s", line)
+        return said
+
+
+def _books(own: Settings, now: datetime) -> list[str]:
+    from sluice.batch import bookkeeping
+
+    return bookkeeping.run(own, now)
+
+
+def _airflow(own: Settings, now: datetime) -> list[str]:
+    from sluice.stack.airflow import cleaning
+
+    return cleaning.clean(own, now - timedelta(days=own.retention.airflow_days))
+
+
+def _files(own: Settings, now: datetime) -> list[str]:
+    from sluice.quality import old_pages
+    from sluice.stack import job_logs, spark_scratch
+    from sluice.stack.daemons import zookeeper_files
+
+    pages = old_pages.delete(own, now - timedelta(days=own.retention.days))
+    turned = ", ".join(log.name for log in job_logs.turn_all(own)) or "none"
+    return [
+        f"{pages} pages of Data Docs deleted",
+        f"logs of jobs turned: {turned}",
+        f"{zookeeper_files.purge(own)} old files of ZooKeeper deleted",
+        f"{spark_scratch.delete_leftovers(own)} folders deleted that killed processes of Spark left",
+    ]
+
+
+def _hdfs(own: Settings, now: datetime) -> list[str]:
+    from sluice.stack.daemons import checkpoint
+
+    return [checkpoint.checkpoint(own)]
+
+
+#: By its name, which is also its task's: what prunes it.
+PARTS = {"books": _books, "airflow": _airflow, "files": _files, "hdfs": _hdfs}

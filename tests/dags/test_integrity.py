@@ -140,6 +140,8 @@ def test_retention_runs_every_night_after_the_batch(bag: Any) -> None:
     dag = bag.dags["retention"]
     assert dag.timetable.expression == "0 4 * * *"
     assert dag.max_active_runs == 1
+    assert set(dag.task_ids) == {"drop", "archive", "books", "airflow", "files", "hdfs"}
+    assert not any(task.upstream_list for task in dag.tasks)  # one that fails holds up no other
 
 
 def test_compaction_runs_every_night_and_never_twice_at_a_time(bag: Any) -> None:

@@ -23,6 +23,13 @@ DAY = dt.date(2025, 8, 1)
 TASK = "born_late"
 SECONDS = 600.0
 NIGHT_SECONDS = 900.0
+#: What each of the retention's other tasks says.
+PRUNED = {
+    "books": "alerts deleted",
+    "airflow": "task logs deleted",
+    "files": "pages of Data Docs deleted",
+    "hdfs": "the namenode's journal is part of its image",
+}
 
 
 def statuses(platform: Platform) -> None:
@@ -99,6 +106,8 @@ def test_retention_leaves_young_days_alone(platform: Platform) -> None:
         run = airflow.trigger("retention")
         assert [each.state for each in airflow.wait_runs("retention", [run], SECONDS)] == ["success"]
         assert f"dropped of {TOPIC}: 0 days, 0 results" in airflow.task_log("retention", run, "drop")
+        for task, said in PRUNED.items():
+            assert said in airflow.task_log("retention", run, task)
     assert platform.counted(TASK, DAY, "online").values == before
     TaskStore(engine(platform.settings)).delete(TASK, "test")
     platform.drain()

@@ -40,7 +40,7 @@ def test_hadoop_listens_where_the_settings_say(settings: Settings) -> None:
     site = properties(conf / "hdfs-site.xml")
     assert site["dfs.namenode.http-address"] == f"127.0.0.1:{settings.port('namenode_http')}"
     listening = [value for name, value in site.items() if name.endswith(("address", "bind-host"))]
-    assert len(listening) == 7
+    assert len(listening) == 8
     assert all(value.startswith("127.0.0.1") for value in listening)
 
 
@@ -104,6 +104,7 @@ def test_hdfs_and_hbase_alone_listen_where_other_hosts_reach_them(reached: Setti
     hbase.configure(reached)
     conf = reached.home / "conf"
     site = properties(conf / "hadoop" / "hdfs-site.xml")
+    assert site.pop("dfs.namenode.secondary.http-address") == "127.0.0.1:0"  # it only makes checkpoints
     listening = [value for name, value in site.items() if name.endswith(("address", "bind-host"))]
     assert len(listening) == 7
     assert all(value.startswith("10.0.0.1") for value in listening)

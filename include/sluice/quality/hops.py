@@ -126,7 +126,8 @@ class HopCounts:
     @property
     def elsewhere(self) -> int:
         """Records in the ledger that were not collected from a file; each has one offset there."""
-        of_kafka = (spans for (host, _), spans in self.totals.ledger.items() if host == KAFKA_HOST)
+        ledger = self.totals.ledger
+        of_kafka = (ledger[host, name] for host, name in ledger if host == KAFKA_HOST)
         return sum(int((ends - starts).sum()) for starts, ends in of_kafka)
 
 

@@ -23,7 +23,7 @@ from typing import Literal
 #: backfill's blocks of a day are written but nothing points to them; they are pointed to but their results
 #: are not yet projected; a topic is deleted from Kafka but not forgotten in PostgreSQL; a portion of replayed
 #: dead letters is in Kafka; a merged archive file is in the index; one of the files that it replaced is
-#: deleted.
+#: deleted; files beyond retention are out of the index; a portion of old commits is folded but not committed.
 Point = Literal[
     "state_put",
     "state_written",
@@ -43,6 +43,7 @@ Point = Literal[
     "archive_merged",
     "archive_replaced_deleted",
     "archive_expired",
+    "commits_folded",
 ]
 
 _reached: Counter[str] = Counter()

@@ -74,6 +74,8 @@ class Kafka(BaseModel, frozen=True):
     replication: int = Field(1, ge=1)
     max_message_bytes: int = Field(16 << 20, ge=1 << 20)
     max_unpacked_bytes: int = Field(0, ge=0)  # of a compressed batch; 0: UNPACKED times max_message_bytes
+    retention_days: int = Field(7, ge=1)  # of what is archived and counted; the rest stays
+    retention_bytes: int = Field(64 << 30, ge=1 << 30)  # the same, of a topic
     identity_key: str = Field("", repr=False)  # the edges prove their lines' identities with it
     login: KafkaLogin | None = None  # Sluice makes it for jobs on other hosts; None: Kafka asks nobody
 
@@ -286,11 +288,13 @@ class Sql(BaseModel):
 
 
 class Retention(BaseModel):
-    """How long results are kept after the last line of their day arrived, and the history of changes."""
+    """How long what grows is kept (docs/runbook.md, "What grows")."""
 
-    days: int = Field(400, ge=1)
+    days: int = Field(400, ge=1)  # results, after the last line of their day arrived
     history_days: int = Field(1_100, ge=30)  # PostgreSQL lets nobody delete younger entries than that
     archive_days: int = Field(0, ge=0)  # that the archive keeps lines after they arrived; 0: for ever
+    commit_days: int = Field(1, ge=1)  # commits one by one; then a row a day
+    airflow_days: int = Field(60, ge=7)  # Airflow's runs, and the logs of its tasks
 
     @model_validator(mode="after")
     def _check_archive(self) -> Retention:

@@ -1,4 +1,4 @@
-"""An almost empty batch on an instance that is old: what its steps take in PostgreSQL."""
+"""An instance that is old: what an almost empty batch, and what people and the night, ask of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ from sluice_lab.bench import aged, workload
 from sluice_lab.bench.aged import PARTITIONS, Age
 from sluice_lab.bench.database import server
 from sluice_lab.bench.databases import database
+from sluice_lab.bench.old_reads import Extent, OldReads, new
 from sluice_lab.bench.outcome import Bar, Cell, Outcome, Table
 
 NAME = "age"
-TASKS, WARM, ROUNDS, OPENS = 16, 20, 300, 5
-RATIO_LIMIT, OPEN_LIMIT = 1.1, 1.0
+TASKS, WARM, ROUNDS, OPENS, READS = 16, 20, 300, 5, 15
+RATIO_LIMIT, OPEN_LIMIT, READ_LIMIT = 1.1, 1.0, 1.2
 PATIENCE = 10.0
 RELEASE_SECONDS = 0.3  # for PostgreSQL to notice that a connection with a lock is closed
 MINUTE_MS = 60_000
@@ -48,13 +49,22 @@ how long retention keeps rows, of {commits:,} commits, {periods:,} periods with 
 speed layer and {files} log files a day. (A topic whose lines never pause has up to 86,400 commits a day; all
 that is read of them is read by a key.) An *almost empty batch* is what the speed layer asks of PostgreSQL for
 a batch of one line: the active tasks, the commit, and the projector's beat. The databases take turns for
-{rounds} rounds; figures are medians."""
+{rounds} rounds; figures are medians.
+
+*Reads* are asked of two more databases, with the same traffic: one of {days} days and one of two. Both were
+pruned as the DAG `retention` does it, and then counted {open:,} commits: a topic whose lines never pause has
+123,000 a day. *audit*: all that `sluice audit` reads. *status*: the open alerts, and how far the speed
+layer is. *reconciliation's coverage*: whether the archive is whole below a day's cut. *a page of results*:
+where the periods of the last day come from. Figures of reads are the least of {reads} rounds."""
 
 Laps = dict[str, float]
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, days: int | None = None) -> Outcome:
+    """days: how old the instance is; default: what retention keeps."""
     how = Age(versions=4_000, days=40, commits=250, periods=240) if quick else Age()
+    how = replace(how, days=days) if days else how
+    extent = Extent(TASKS, open=12_300) if quick else Extent(TASKS)
     rounds = ROUNDS // 10 if quick else ROUNDS
     with ExitStack() as stack:
         settings = stack.enter_context(server(NAME))
@@ -66,36 +76,63 @@ def run(quick: bool = False) -> Outcome:
         sys.stderr.write(f"  {NAME}: {how.versions:,} versions and {how.head:,} commits are there\n")
         opened = {name: [layer.open() for _ in range(OPENS)] for name, layer in layers.items()}
         laps = alternately({name: layer.batch for name, layer in layers.items()}, rounds)
+        reads = {}
+        for name, own in (("new", new(how)), ("old", how)):
+            where = stack.enter_context(database(settings, f"bench_read_{name}"))
+            reads[name] = OldReads(where, own, extent)
+            sys.stderr.write(f"  {NAME}: {reads[name].commits():,} rows of commits are left ({name})\n")
+        read = alternately({name: each.laps for name, each in reads.items()}, READS, warm=2)
     what = WHAT.format(
         tasks=TASKS, versions=how.versions, days=how.days, commits=how.commits, periods=how.periods,
-        starts=how.starts, files=how.files, rounds=rounds,
+        starts=how.starts, files=how.files, rounds=rounds, open=extent.open, reads=READS,
     )  # fmt: skip
-    return outcome(laps, opened, what, quick)
+    return outcome(laps, opened, read, what, quick)
 
 
 def outcome(
-    laps: Mapping[str, Sequence[Laps]], opened: Mapping[str, Sequence[float]], what: str, quick: bool
+    laps: Mapping[str, Sequence[Laps]],
+    opened: Mapping[str, Sequence[float]],
+    read: Mapping[str, Sequence[Laps]],
+    what: str,
+    quick: bool,
 ) -> Outcome:
     whole = {name: statistics.median(sum(each.values()) for each in found) for name, found in laps.items()}
     bars = [
         Bar("an almost empty batch, old instance over new", whole["old"] / whole["new"], RATIO_LIMIT, "most"),
         Bar("start of a writer, old instance", statistics.median(opened["old"]), OPEN_LIMIT, "most", "s"),
     ]
-    steps = {
-        step: [statistics.median(each[step] for each in laps[name]) for name in ("new", "old")]
-        for step in laps["new"][0]
-    }
+    steps, reads = by_step(laps, statistics.median), by_step(read, min)
+    bars += [
+        Bar(f"{step}, old instance over new", old / new, READ_LIMIT, "most")
+        for step, (new, old) in reads.items()
+    ]
     steps["together"] = [whole["new"], whole["old"]]
     steps["start of a writer"] = [statistics.median(opened[name]) for name in ("new", "old")]
-    rows: list[list[Cell]] = [[step, new * 1000, old * 1000, old / new] for step, (new, old) in steps.items()]
-    table = Table("Milliseconds with PostgreSQL", ["step", "new instance", "old instance", "ratio"], rows)
-    return Outcome(NAME, what, bars, [table], quick=quick)
+    tables = [
+        Table(title, ["step", "new instance", "old instance", "ratio"], rows(own))
+        for title, own in (("Milliseconds with PostgreSQL", steps), ("Milliseconds of reads", reads))
+    ]
+    return Outcome(NAME, what, bars, tables, quick=quick)
 
 
-def alternately(ways: Mapping[str, Callable[[], Laps]], rounds: int) -> dict[str, list[Laps]]:
-    """What each way reports, in rounds in which the ways take turns; the first rounds do not count."""
+def by_step(laps: Mapping[str, Sequence[Laps]], of: Callable[[list[float]], float]) -> dict[str, list[float]]:
+    """One figure of the seconds of each step: in the new instance and in the old one."""
+    return {
+        step: [of([each[step] for each in laps[name]]) for name in ("new", "old")] for step in laps["new"][0]
+    }
+
+
+def rows(steps: Mapping[str, Sequence[float]]) -> list[list[Cell]]:
+    """In milliseconds, with the ratio."""
+    return [[step, new * 1000, old * 1000, old / new] for step, (new, old) in steps.items()]
+
+
+def alternately(
+    ways: Mapping[str, Callable[[], Laps]], rounds: int, warm: int = WARM
+) -> dict[str, list[Laps]]:
+    """What each way reports, in rounds in which the ways take turns; the first `warm` do not count."""
     found: dict[str, list[Laps]] = {name: [] for name in ways}
-    for turn in range(-WARM, rounds):
+    for turn in range(-warm, rounds):
         for name in sorted(ways, reverse=turn % 2 == 1):
             laps = ways[name]()
             if turn >= 0:

@@ -54,10 +54,11 @@ FROM generate_series(1, :tasks) n, generate_series(1, :a_task) v, (VALUES ('chan
 """
 # Each version counted for the time between two commits, which opened and closed it.
 RANGES = """
-INSERT INTO task_ranges (task_id, version, first_seq, topic, start, "end")
-SELECT :first + n, v, 1 + (cast(n * :a_task + v AS bigint) * (:head - 2) / (:versions + :a_task)), 'logs',
-    jsonb_build_object('0', n, '1', n, '2', n, '3', n), jsonb_build_object('0', n, '1', n, '2', n, '3', n + 9)
-FROM generate_series(1, :tasks) n, generate_series(1, :a_task) v;
+INSERT INTO task_ranges (task_id, version, first_seq, topic, start, "end", end_seq)
+SELECT :first + n, v, seq, 'logs', jsonb_build_object('0', n, '1', n, '2', n, '3', n),
+    jsonb_build_object('0', n, '1', n, '2', n, '3', n + 9), seq + 1
+FROM generate_series(1, :tasks) n, generate_series(1, :a_task) v,
+    LATERAL (SELECT 1 + (cast(n * :a_task + v AS bigint) * (:head - 2) / (:versions + :a_task)) seq) at;
 INSERT INTO task_ranges (task_id, version, first_seq, topic, start)
 SELECT n, 1, 1, 'logs', '{}' FROM generate_series(1, :active_tasks) n;
 """
@@ -87,7 +88,10 @@ INSERT INTO event_days (topic, day, partition, lines, last_offset)
 SELECT 'logs', current_date - d, p, 1000000, 9 * (:days - d) * cast(:head AS bigint) / :days
 FROM generate_series(0, :days) d, generate_series(0, 3) p;
 INSERT INTO days (topic, day, cut, run_id, tasks_seq, raw_lines, lines)
-SELECT 'logs', current_date - d, '{}', 'bench', 1, 1000000, 1000000 FROM generate_series(1, :days) d;
+SELECT 'logs', current_date - d, jsonb_build_object('0', e, '1', e, '2', e, '3', e), 'bench',
+    greatest(1, cast(:head AS bigint) * (:days - d + 1) / :days), 1000000, 1000000
+FROM generate_series(1, :days) d,
+    LATERAL (SELECT 9 * (:days - d) * cast(:head AS bigint) / :days + 1 e) at;
 INSERT INTO dead_letters (topic, partition, "offset", reason, bytes, line, arrived_at)
 SELECT 'logs', n % 4, n, 'no time', 100, '\\x00', now() - make_interval(days => :days) * n / (:days * :dead)
 FROM generate_series(1, :days * :dead) n;

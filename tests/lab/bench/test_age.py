@@ -20,8 +20,10 @@ def test_the_old_instance_is_held_against_the_new_one() -> None:
         "new": [{"commit": 0.010, "active tasks": 0.002}] * 3,
         "old": [{"commit": 0.011, "active tasks": 0.002}] * 3,
     }
-    found = age.outcome(laps, {"new": [0.01], "old": [0.02, 0.03, 2.0]}, "", quick=True)
-    batch, start = found.bars
+    reads = {"new": [{"audit": 1.0}] * 3, "old": [{"audit": 1.4}, {"audit": 1.3}, {"audit": 9.0}]}
+    found = age.outcome(laps, {"new": [0.01], "old": [0.02, 0.03, 2.0]}, reads, "", quick=True)
+    batch, start, audit = found.bars
+    assert (audit.figure, audit.limit, audit.holds) == (pytest.approx(1.3), 1.2, False)
     assert batch.figure == pytest.approx(13 / 12)
     assert (batch.holds, start.figure, start.holds) == (True, 0.03, True)
     rows = {row[0]: row[1:] for row in found.tables[0].rows}

@@ -20,7 +20,7 @@ def database() -> sa.Engine:
 
 
 def look(database: sa.Engine, epoch: int, cut: int) -> None:
-    known = eras.known(database, "logs", [0])[0]
+    known = eras.known(database, "logs", "id", [0])[0]
     assert eras.looked_at(database, "logs", {0: LookedAt("id", epoch, cut, known)}) == []
 
 

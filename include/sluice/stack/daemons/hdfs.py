@@ -32,21 +32,22 @@ def hadoop_conf(settings: Settings, conf: Path) -> Path:
 
 def format_namenode(settings: Settings) -> None:
     if not (settings.home / "data" / "namenode" / "current" / "VERSION").exists():
-        argv = _java(settings, NAMENODE_CLASS, "-format", "-force", "-nonInteractive")
+        argv = hadoop_java(settings, NAMENODE_CLASS, "-format", "-force", "-nonInteractive")
         subprocess.run(argv, check=True)
 
 
 def namenode(settings: Settings) -> Command:
     require("hadoop")
-    return Command(_java(settings, NAMENODE_CLASS), unset=(PROFILER,))
+    return Command(hadoop_java(settings, NAMENODE_CLASS), unset=(PROFILER,))
 
 
 def datanode(settings: Settings) -> Command:
     require("hadoop")
-    return Command(_java(settings, DATANODE_CLASS), unset=(PROFILER,))
+    return Command(hadoop_java(settings, DATANODE_CLASS), unset=(PROFILER,))
 
 
-def _java(settings: Settings, main_class: str, *args: str) -> list[str]:
+def hadoop_java(settings: Settings, main_class: str, *args: str) -> list[str]:
+    """The command of a JVM with this class of Hadoop, in the configuration of HDFS."""
     conf = settings.home / "conf" / "hadoop"
     return java_command(
         "hadoop",

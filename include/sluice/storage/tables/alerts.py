@@ -92,6 +92,12 @@ def open_alerts(engine: sqlalchemy.Engine, source: str | None = None) -> list[Al
         return [Alert(*row) for row in connection.execute(query)]
 
 
+def drop(engine: sqlalchemy.Engine, before: datetime) -> int:
+    """Delete the alerts that were cleared before then; returns how many. Open ones stay, however old."""
+    with engine.begin() as connection:
+        return int(connection.execute(sqlalchemy.delete(alerts).where(alerts.c.cleared_at < before)).rowcount)
+
+
 @dataclass(frozen=True)
 class AlertEvent:
     """An alert was raised or cleared."""

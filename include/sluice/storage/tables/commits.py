@@ -2,7 +2,8 @@
 
 Offsets are maps from the partition (as text) to an offset. A partition that is missing in a map did not exist
 then, and its offset is 0. `append` is the fence: sequence numbers are 1, 2, 3 ..., and if two writers both
-built on commit n, only one of them gets n + 1.
+built on commit n, only one of them gets n + 1. Old numbers have no row any more (`tables.folding`), so a
+commit must also be newer than all others.
 """
 
 from __future__ import annotations
@@ -137,17 +138,16 @@ class CommitLog:
         self.patience = patience
 
     def head(self, seq: int | None = None) -> CommitHead | None:
-        """The newest commit, or the newest that is not after `seq`."""
+        """The newest commit; with `seq` that one, or the one that it is folded into (`tables.folding`).
+
+        None before the first commit. A number that is not there yet is as good as the newest.
+        """
         c = schema.commits.c
-        query = (
-            sa.select(c.seq, c.token, c.topic_id, c.end, c.committed_at)
-            .where(c.topic == self.topic)
-            .order_by(c.seq.desc())
-            .limit(1)
-        )
-        for row in self._rows(query if seq is None else query.where(c.seq <= seq)):
+        query = sa.select(c.seq, c.token, c.topic_id, c.end, c.committed_at).where(c.topic == self.topic)
+        query = query.order_by(c.seq.desc()) if seq is None else query.where(c.seq >= seq).order_by(c.seq)
+        for row in self._rows(query.limit(1)) if seq is None or seq > 0 else ():
             return CommitHead(row.seq, row.token, row.topic_id, dict(row.end), row.committed_at)
-        return None
+        return self.head() if seq else None
 
     def newest(self) -> int:
         """The number of the newest commit; 0 before the first."""
@@ -328,6 +328,7 @@ def _write(connection: sa.Connection, topic: str, commit: Commit) -> None:
             counts={STORED_AS.get(name, name): number for name, number in commit.counts.items()},
         )
     )
+    _check_newest(connection, topic, commit.seq)
     _write_periods(connection, topic, commit)
     _write_epoch(connection, topic, commit)
     _write_ranges(connection, topic, commit)
@@ -351,6 +352,14 @@ def _write(connection: sa.Connection, topic: str, commit: Commit) -> None:
         )
     tallies.add(connection, topic, commit.tallies)
     tallies.add_samples(connection, topic, commit.skipped)
+
+
+def _check_newest(connection: sa.Connection, topic: str, seq: int) -> None:
+    """Raise FencedOut if there are later commits: this one's number was taken, and its row is folded."""
+    c = schema.commits.c
+    newest = connection.scalar(sa.select(sa.func.max(c.seq)).where(c.topic == topic)) or 0
+    if newest > seq:
+        raise FencedOut(topic, f"commit {seq} was made by another writer, which is at {newest} now")
 
 
 def _write_periods(connection: sa.Connection, topic: str, commit: Commit) -> None:
@@ -413,7 +422,8 @@ def _write_ranges(connection: sa.Connection, topic: str, commit: Commit) -> None
     t = schema.task_ranges
     for task_id, version in commit.closed:
         same = (t.c.task_id == task_id, t.c.version == version, t.c.topic == topic)
-        connection.execute(sa.update(t).where(*same, t.c.end.is_(None)).values(end=dict(commit.start)))
+        over = sa.update(t).where(*same, t.c.end.is_(None))
+        connection.execute(over.values(end=dict(commit.start), end_seq=commit.seq))
     for task_id, version in commit.opened:
         connection.execute(
             sa.insert(t).values(

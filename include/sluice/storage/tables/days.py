@@ -281,13 +281,20 @@ def _late(
 
 
 def _changed_versions(connection: sa.Connection, topic: str, days: Sequence[Day]) -> dict[date, list[str]]:
-    """The versions that began or ended below the cut of a day in a commit that it did not know."""
+    """The versions that began or ended below the cut of a day in a commit that it did not know.
+
+    Ranges that are over are more with each change of a task: only those are read that began or ended since.
+    """
     ranges, commits = schema.task_ranges.c, schema.commits.c
     numbers = sorted({day.tasks_seq for day in days})
+    oldest = numbers[0] if numbers else 0
+    since = (ranges.first_seq > oldest, ranges.end_seq > oldest, ranges.end_seq.is_(None))
     query = sa.select(commits.seq, commits.end).where(commits.topic == topic, commits.seq.in_(numbers))
     known: dict[int, Mapping[str, int]] = {row.seq: row.end for row in connection.execute(query)}
-    query = sa.select(ranges.task_id, ranges.version, ranges.first_seq, ranges.start, ranges.end)
-    rows = connection.execute(query.where(ranges.topic == topic)).all()
+    query = sa.select(
+        ranges.task_id, ranges.version, ranges.first_seq, ranges.start, ranges.end, ranges.end_seq
+    )
+    rows = connection.execute(query.where(ranges.topic == topic, sa.or_(*since))).all()
     found: dict[date, list[str]] = {}
     for day in days:
         before = known.get(day.tasks_seq, {})
@@ -295,6 +302,7 @@ def _changed_versions(connection: sa.Connection, topic: str, days: Sequence[Day]
             began = row.first_seq > day.tasks_seq and _reaches_below(row.start, day.cut)
             ended = (
                 row.end is not None
+                and (row.end_seq is None or row.end_seq > day.tasks_seq)
                 and all(row.end.get(p, 0) >= offset for p, offset in before.items())
                 and _reaches_below(row.end, day.cut)
             )

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from sluice.storage.tables.schema import day_comparisons, reconciled_days
+from sluice.storage.tables.schema import day_comparisons, dropped_days, reconciled_days
 
 #: Comparisons of one day that are kept.
 KEPT = 20
@@ -60,6 +60,14 @@ def note(engine: sa.Engine, found: DayCompared) -> None:
 def _storable(details: Mapping[str, Any]) -> Any:
     """Details without NULs, which PostgreSQL does not store: values of lines may have some."""
     return json.loads(json.dumps(details).replace("\\u0000", "\\ufffd"))
+
+
+def drop(engine: sa.Engine, topic: str) -> int:
+    """Delete the comparisons of days that retention dropped; returns how many. How they ended stays."""
+    t, dropped = day_comparisons.c, dropped_days.c
+    old = t.day.in_(sa.select(dropped.day).where(dropped.topic == topic))
+    with engine.begin() as connection:
+        return int(connection.execute(sa.delete(day_comparisons).where(t.topic == topic, old)).rowcount)
 
 
 def of_day(engine: sa.Engine, topic: str, day: date) -> list[DayCompared]:

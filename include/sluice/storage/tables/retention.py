@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
-from sluice.storage.tables import open_periods, schema, tallies
+from sluice.storage.tables import folding, open_periods, schema, tallies
 from sluice.storage.tables.backfills import BackfillPointer, next_revision
 from sluice.storage.tables.commits import ROWS_A_STATEMENT, STORED_AS
 from sluice.storage.tables.epochs import PeriodKey, StatePeriod
@@ -146,9 +146,9 @@ class RetentionBook:
                 connection.execute(sa.delete(t).where(t.c.topic == self.topic, t.c.first_seq < kept))
 
     def prune_commits(self, floor: Floor) -> int:
-        """Delete the projected commits before the floor; returns how many. Their sums are kept.
+        """Delete the commits before the floor and before the newest projected one; returns how many rows.
 
-        Commits that the book of days refers to stay.
+        Their sums are kept. Commits that the book of days refers to stay.
         """
         c, days = schema.commits, schema.days.c
         referred = sa.select(days.tasks_seq).where(days.topic == self.topic)
@@ -156,10 +156,11 @@ class RetentionBook:
         old = (
             c.c.topic == self.topic,
             c.c.seq < floor.seq,
-            c.c.seq <= sa.func.coalesce(projected.scalar_subquery(), 0),
+            c.c.seq < sa.func.coalesce(projected.scalar_subquery(), 0),
             c.c.seq.not_in(referred),
         )
         with self.engine.begin() as connection:
+            folding.alone(connection, self.topic)
             gone = connection.execute(sa.delete(c).where(*old).returning(c.c.counts)).scalars().all()
             sums = {name: sum(int(counts.get(name, 0)) for counts in gone) for name in COUNTS}
             if gone:

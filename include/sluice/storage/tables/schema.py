@@ -117,8 +117,10 @@ task_ranges = Table(
     Column("topic", Text, nullable=False),
     Column("start", Json, nullable=False),
     Column("end", Json),  # null while the version is active
-    # Versions that are over stay for ever, so no batch may look through all ranges.
+    Column("end_seq", BigInteger),  # the first commit without it; null of some ranges before schema 0030
+    # Versions that are over stay for ever, so no batch and no reader may look through all ranges.
     Index("task_ranges_begun", "topic", "first_seq"),
+    Index("task_ranges_ended", "topic", "end_seq"),
     Index("task_ranges_open", "topic", "task_id", "version", postgresql_where='"end" IS NULL'),
 )
 

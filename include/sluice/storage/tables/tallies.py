@@ -35,6 +35,8 @@ ONLINE = (TallyLayer.ONLINE, TallyLayer.FILLED)
 OFFLINE = (TallyLayer.OFFLINE,)
 COUNTS = ("counted", "filtered", "unmatched", "too_long")
 EPOCH = date(1970, 1, 1)
+#: The day under which the sums of all days lie that retention dropped; no line is dated so.
+DROPPED = date.min
 #: Characters of a sample that people see.
 SHOWN = 400
 
@@ -162,6 +164,7 @@ def of_version(
         t.topic == topic,
         t.task_id == version[0],
         t.version == version[1],
+        t.day > DROPPED,
         t.layer.in_(layers),
     )
     with engine.connect() as connection:
@@ -231,6 +234,37 @@ def forget(connection: sa.Connection, topic: str, days: Collection[date]) -> Non
     """Delete the samples of these days: lines are kept no longer than results. The numbers stay."""
     t = schema.skipped_lines
     connection.execute(sa.delete(t).where(t.c.topic == topic, t.c.day.in_(days)))
+
+
+def fold(engine: sa.Engine, topic: str) -> int:
+    """Add up what was counted on the days that retention dropped; returns how many rows went.
+
+    It is one transaction. Nobody asks for such a day any more, only for the sums over all days. What the
+    batch layer counted on it has no such sum, and goes.
+    """
+    t, dropped = schema.tallies, schema.dropped_days.c
+    days = sa.select(dropped.day).where(dropped.topic == topic)
+    keys = ("topic", "layer", "task_id", "version")
+    with engine.begin() as connection:
+        old = sa.delete(t).where(t.c.topic == topic, t.c.day.in_(days))
+        gone = connection.execute(old.returning(*(t.c[name] for name in (*keys, *COUNTS)))).mappings().all()
+        sums: dict[tuple[Any, ...], Tally] = {}
+        for row in gone:
+            if row["layer"] in ONLINE:
+                key = tuple(row[name] for name in keys)
+                own = Tally(*(row[name] for name in COUNTS))
+                sums[key] = Tally.sum([sums.get(key, Tally()), own])
+        if sums:
+            statement = insert(t)
+            statement = statement.on_conflict_do_update(
+                index_elements=[column.name for column in t.primary_key],
+                set_={name: t.c[name] + statement.excluded[name] for name in COUNTS},
+            )
+            values = [
+                {**dict(zip(keys, key, strict=True)), "day": DROPPED, **vars(sums[key])} for key in sums
+            ]
+            connection.execute(statement, values)
+    return len(gone)
 
 
 def _less(connection: sa.Connection, one: sa.Select[Any], other: sa.Select[Any]) -> int:

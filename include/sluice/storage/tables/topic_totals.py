@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,27 @@ from sluice.storage.tables.tallies import Tally, of_topic, unknown_lines
 
 #: By field, the counts of commits, and of those that retention deleted, as they are stored.
 STORED = {name: STORED_AS.get(name, name) for name in ("lines", "doubled", "counted", "dead")}
+
+
+class LedgerSpans(Mapping[tuple[str, str], tuple[Ints, Ints]]):
+    """The byte intervals of each file, by host and name: starts and ends.
+
+    They are decoded when they are asked for: the ledger has the files of all of retention, and most of them
+    are asked for their names alone.
+    """
+
+    def __init__(self, rows: Mapping[tuple[str, str], tuple[bytes, bytes]] = MappingProxyType({})) -> None:
+        self._rows = rows
+
+    def __getitem__(self, file: tuple[str, str]) -> tuple[Ints, Ints]:
+        starts, ends = (np.frombuffer(each, "<i8").astype(np.int64) for each in self._rows[file])
+        return starts, ends
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 @dataclass
@@ -41,10 +64,10 @@ class TopicTotals:
     days_to_come: dict[str, int] = field(default_factory=dict)  # lines by day, of days that are not over
     computed_lines: int = 0
     forgotten: int = 0  # files that retention deleted from the ledger
-    ledger: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict)
+    ledger: Mapping[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=LedgerSpans)
     untold: int = 0  # of event_lines: lines that an earlier release counted, without their outcomes
     tallies: dict[tuple[int, int], Tally] = field(default_factory=dict)  # by task version; the topic: TOPIC
-    names: dict[int, str] = field(default_factory=dict)  # of the tasks
+    names: dict[int, str] = field(default_factory=dict)  # of the tasks that skipped lines
 
 
 def read(connection: sa.Connection, topic: str, today: date) -> TopicTotals:
@@ -81,26 +104,29 @@ def read(connection: sa.Connection, topic: str, today: date) -> TopicTotals:
     _add_days(connection, topic, totals, today)
     totals.tallies, totals.untold = of_topic(connection, topic), unknown_lines(connection, topic)
     tasks = schema.tasks.c
+    skipping = sorted({task_id for (task_id, _), tally in totals.tallies.items() if tally.skipped})
     totals.names = {
         row.id: row.name
-        for row in connection.execute(sa.select(tasks.id, tasks.name).where(tasks.topic == topic))
+        for row in connection.execute(sa.select(tasks.id, tasks.name).where(tasks.id.in_(skipping)))
     }
-    for row in connection.execute(sa.select(schema.ledger).where(schema.ledger.c.topic == topic)):
-        totals.ledger[row.host, row.src_file] = (
-            np.frombuffer(row.starts, "<i8").astype(np.int64),
-            np.frombuffer(row.ends, "<i8").astype(np.int64),
-        )
+    t = schema.ledger.c
+    spans = sa.select(t.host, t.src_file, t.starts, t.ends).where(t.topic == topic)
+    totals.ledger = LedgerSpans(
+        {(host, name): (starts, ends) for host, name, starts, ends in connection.execute(spans)}
+    )
     return totals
 
 
 def _add_commits(connection: sa.Connection, topic: str, totals: TopicTotals) -> None:
     """What all commits counted, and where the newest ends.
 
-    PostgreSQL computes the sums, because there is one commit a second.
+    PostgreSQL computes the sums, because there is one commit a second. The sums of a folded day need 64 bits.
     """
     commits = schema.commits.c
     sums = (
-        sa.func.coalesce(sa.func.sum(commits.counts[stored].as_integer()), 0).label(name)
+        sa.func.coalesce(sa.func.sum(sa.cast(commits.counts[stored].as_string(), sa.BigInteger)), 0).label(
+            name
+        )
         for name, stored in STORED.items()
     )
     counts = connection.execute(sa.select(*sums).where(commits.topic == topic)).one()

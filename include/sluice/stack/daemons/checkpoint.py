@@ -1,0 +1,44 @@
+"""Checkpoints of the namenode: its journal becomes part of its image, and old pieces of it are deleted.
+
+A namenode does that only when it starts; else a secondary namenode does it for it. Nothing here needs one
+that runs for ever: started with the order to make a checkpoint, it ends when it has made one.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+from sluice.runtime.settings import Settings
+from sluice.stack.daemons.hdfs import PROFILER, configure, hadoop_java
+from sluice.stack.environment import own_environment
+from sluice.stack.jars import require
+
+SECONDARY_CLASS = "org.apache.hadoop.hdfs.server.namenode.SecondaryNameNode"
+SECONDS = 1_800.0
+
+
+class CheckpointFailed(RuntimeError):
+    """The namenode's journal could not be made part of its image."""
+
+
+def checkpoint(settings: Settings) -> str:
+    """Make one; returns what was done. Clients notice nothing. Raises CheckpointFailed."""
+    if "hdfs" in settings.external:
+        return "HDFS is external: its own people make checkpoints"
+    require("hadoop")
+    configure(settings)
+    variables = {name: value for name, value in own_environment(settings).items() if name != PROFILER}
+    argv = hadoop_java(settings, SECONDARY_CLASS, "-checkpoint", "force")
+    try:
+        done = subprocess.run(
+            argv, env=variables, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CheckpointFailed(f"the checkpoint of HDFS did not end within {SECONDS:g} s") from error
+    if done.returncode:
+        last = ([*done.stdout.splitlines(), *done.stderr.splitlines()] or ["no answer"])[-1]
+        raise CheckpointFailed(
+            f"the checkpoint of HDFS failed: {last[:300]}. The namenode's journal grows until one succeeds; "
+            "see `sluice status` for the namenode"
+        )
+    return "the namenode's journal is part of its image"
