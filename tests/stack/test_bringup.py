@@ -60,6 +60,45 @@ def test_a_daemon_that_is_not_there_is_not_healthy(
     assert entry.check(settings, name)
 
 
+@pytest.mark.parametrize(
+    ("only", "external", "wanted"),
+    [
+        ((), (), list(catalogue.DAEMONS)),
+        (("namenode", "kafka"), (), ["kafka", "namenode"]),
+        (("namenode", "kafka"), ("kafka",), ["namenode", "kafka"]),
+    ],
+)
+def test_only_what_is_wanted_is_started_and_waited_for(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    only: tuple[str, ...],
+    external: tuple[str, ...],
+    wanted: list[str],
+) -> None:
+    class WaitingAlone(bringup._BringUp):
+        """A bring-up that does not begin."""
+
+        def run(self) -> None:
+            waited.extend(daemon.name for daemon in self.waited)
+
+    waited: list[str] = []
+    started: list[str] = []
+    given = Settings(
+        instance="test", home=settings.home, port_base=settings.port_base, external=frozenset(external)
+    )
+    monkeypatch.setattr(bringup.network, "open_and_enter", lambda *_: None)
+    monkeypatch.setattr(bringup.tls, "prepare_tls", lambda _: None)
+    monkeypatch.setattr(bringup.secrets, "make", lambda _: None)
+    monkeypatch.setattr(bringup, "_Deaths", lambda _: None)
+    monkeypatch.setattr(bringup, "_BringUp", WaitingAlone)
+    monkeypatch.setattr(
+        supervisord, "start", lambda _, daemons: started.extend(daemon.name for daemon in daemons)
+    )
+    bringup.up(given, print, (), only)
+    assert sorted(waited) == sorted(wanted)
+    assert sorted(started) == sorted(set(wanted) - set(external))
+
+
 def test_of_two_processes_that_bring_an_instance_up_one_waits(settings: Settings) -> None:
     second = threading.Event()
 

@@ -5,6 +5,7 @@ import secrets
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -163,6 +164,68 @@ def test_a_read_asks_the_only_datanode_until_it_answers() -> None:
         assert namenode.excluded == ["", "localhost", "", "localhost", ""]
 
 
+class DataNodeThatHangsUp:
+    """A NameNode and DataNode in one, which hangs up on the first upload before it is whole."""
+
+    def __init__(self) -> None:
+        self.uploads: list[tuple[dict[str, str], bytes]] = []
+        self.hangs_up = True
+        node = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_PUT(self) -> None:
+                if self.path.startswith("/webhdfs"):
+                    self.answer(307, Location=f"http://127.0.0.1:{self.server.server_port}/data")  # type: ignore[attr-defined]
+                    return
+                if node.hangs_up:
+                    node.hangs_up, self.close_connection = False, True
+                    return
+                data = self.rfile.read(int(self.headers["Content-Length"]))
+                node.uploads.append((dict(self.headers), data))
+                self.answer(201)
+
+            def do_GET(self) -> None:
+                length = len(node.uploads[-1][1])
+                status = {"pathSuffix": "", "length": length, "modificationTime": 0, "type": "FILE"}
+                self.answer(200, json.dumps({"FileStatus": status}).encode())
+
+            def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> DataNodeThatHangsUp:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize("data", [b"", b"0123456789" * 100_000])
+def test_a_file_is_uploaded_from_its_beginning_again(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "file").write_bytes(data)
+    with DataNodeThatHangsUp() as node:
+        HdfsStore(node.url, "sluice").upload("/x", tmp_path / "file")
+    ((headers, sent),) = node.uploads
+    assert sent == data
+    assert headers["content-length"] == str(len(data))
+    assert "transfer-encoding" not in {name.lower() for name in headers}
+
+
 @pytest.fixture
 def directory(stack: Settings) -> Iterator[str]:
     path = f"/sluice/tmp/h4-{secrets.token_hex(4)}"
@@ -171,7 +234,7 @@ def directory(stack: Settings) -> Iterator[str]:
 
 
 @pytest.mark.stack
-def test_files_are_written_read_and_listed(stack: Settings, directory: str) -> None:
+def test_files_are_written_read_and_listed(stack: Settings, directory: str, tmp_path: Path) -> None:
     store = HdfsStore.of(stack)
     assert store.list(directory) == []
     assert store.status(f"{directory}/a b") is None
@@ -189,6 +252,9 @@ def test_files_are_written_read_and_listed(stack: Settings, directory: str) -> N
     assert store.tail(f"{directory}/a b", 30) == b"0123456789"
     store.write(f"{directory}/a b", b"another")
     assert store.read(f"{directory}/a b") == b"another"
+    (tmp_path / "file").write_bytes(b"0123456789" * 1_000_000)
+    store.upload(f"{directory}/a b", tmp_path / "file")
+    assert store.read(f"{directory}/a b") == b"0123456789" * 1_000_000
     with pytest.raises(HdfsFileNotFound, match="no such file"):
         store.read(f"{directory}/none")
 

@@ -20,10 +20,13 @@ def up(settings: Settings, say: Say) -> None:
     """Start the instance and wait until it is healthy and filled.
 
     ``say`` gets a line for each step. A database of another release is refused: then what was started here is
-    stopped again, before a job of this release meets it.
+    stopped again, before a job of this release meets it. Raises RestoreUnfinished for one that is half
+    restored.
     """
+    from sluice.backup.contents import require_whole
     from sluice.storage.postgres import SchemaRefused
 
+    require_whole(settings)
     ran = supervisord.running(settings)
     try:
         bringup.up(settings, say, ALL_STEPS)

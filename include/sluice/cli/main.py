@@ -69,6 +69,19 @@ COMMANDS = {
         metrics=False,
         inside=False,
     ),
+    "backup": Lazy(
+        "sluice.cli.backup",
+        "backup",
+        "Back the running instance up into a directory; only what is new is copied.",
+        metrics=False,
+    ),
+    "restore": Lazy(
+        "sluice.cli.backup",
+        "restore",
+        "Restore a backup into an instance that has no data.",
+        metrics=False,
+        inside=False,
+    ),
     "generate": Lazy(
         "sluice.cli.replay",
         "generate",

@@ -29,13 +29,13 @@ def write_bytes(path: Path, data: bytes, mode: int = 0o666, *, durable: bool = T
             os.fsync(out.fileno())
     temporary.replace(path)
     if durable:
-        _sync(path.parent)
+        settle(path.parent)
 
 
-def _sync(folder: Path) -> None:
-    """Have the names in the folder on disk."""
-    opened = os.open(folder, os.O_RDONLY)
+def settle(path: Path) -> None:
+    """Return once what was written to a file, or the names in a directory, outlive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)

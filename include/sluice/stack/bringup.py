@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from filelock import FileLock
@@ -34,10 +34,11 @@ class BringUpFailed(RuntimeError):
     """A daemon does not become healthy; the message ends with the last lines of its log."""
 
 
-def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
+def up(settings: Settings, say: Say, steps: Sequence[Step], only: Collection[str] = ()) -> None:
     """Start what does not run and wait until all of it is healthy and filled.
 
-    ``say`` gets a line for each step.
+    ``say`` gets a line for each step. only: the daemons' names, if not all are wanted; none may depend on
+    another one.
     """
     network.open_and_enter(settings, say)
     if not supervisord.running(settings):
@@ -45,11 +46,12 @@ def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
     secrets.make(settings)
     settings = reread(settings)
     tls.prepare_tls(settings)
-    daemons = catalogue.own(settings)
+    daemons = [daemon for daemon in catalogue.own(settings) if not only or daemon.name in only]
     with _alone(settings):
         clear_way(settings, daemons)
         supervisord.start(settings, daemons)
-    _BringUp(settings, daemons, steps, say).run()
+    outside = [daemon for daemon in _outside(settings) if not only or daemon.name in only]
+    _BringUp(settings, [*daemons, *outside], steps, say).run()
 
 
 @contextlib.contextmanager
@@ -82,7 +84,7 @@ class _BringUp:
         self, settings: Settings, daemons: Sequence[Daemon], steps: Sequence[Step], say: Say
     ) -> None:
         self.settings, self.steps, self.say = settings, steps, say
-        self.waited = [*daemons, *_outside(daemons)]
+        self.waited = daemons
         self.healthy: set[str] = set()
         self.asked: dict[str, Future[str | None]] = {}
         self.problems: dict[str, str] = {}
@@ -175,10 +177,10 @@ def reread(settings: Settings) -> Settings:
     )
 
 
-def _outside(own: Sequence[Daemon]) -> Iterator[Daemon]:
+def _outside(settings: Settings) -> Iterator[Daemon]:
     """The daemons of external services that clients talk to, since these must answer as well."""
-    names = {daemon.name for daemon in own}
-    return (daemon for daemon in catalogue.in_order() if daemon.name not in names and daemon.for_clients)
+    own = {daemon.name for daemon in catalogue.own(settings)}
+    return (daemon for daemon in catalogue.in_order() if daemon.name not in own and daemon.for_clients)
 
 
 def _explain(settings: Settings, name: str, what: str) -> str:

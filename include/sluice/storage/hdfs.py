@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import urllib3
@@ -165,17 +166,29 @@ class HdfsStore:
         Returns once the file is closed at its full length. Write to a temporary name of the caller's own so
         that no reader sees half of the file.
         """
+        self._create(path, lambda to: self._raw("PUT", to, path, body=data), len(data))
 
+    def upload(self, path: str, source: Path) -> None:
+        """Write a file of this machine as `write` does, without having all of it in memory."""
+
+        length = source.stat().st_size
+
+        def send(to: str) -> None:
+            with source.open("rb") as body:
+                self._raw("PUT", to, path, body=body, length=length)
+
+        self._create(path, send, length)
+
+    def _create(self, path: str, send: Callable[[str], object], length: int) -> None:
         def attempt() -> None:
             to = self._send("PUT", path, {"op": "CREATE", "overwrite": "true"}, redirect=False)
-            self._raw("PUT", to.headers["Location"], path, body=data)
+            send(to.headers["Location"])
 
         self._call(f"write {path}", attempt)
         status = self.status(path)
-        if status is None or status.length != len(data):
+        if status is None or status.length != length:
             raise HdfsUnavailable(
-                f"{path}: {status.length if status else 0} of {len(data)} bytes arrived in HDFS; "
-                "write it again"
+                f"{path}: {status.length if status else 0} of {length} bytes arrived in HDFS; write it again"
             )
 
     def rename(self, source: str, target: str) -> bool:
@@ -231,9 +244,18 @@ class HdfsStore:
         raise problem
 
     def _raw(
-        self, method: str, url: str, path: str, *, redirect: bool = True, body: bytes | None = None
+        self,
+        method: str,
+        url: str,
+        path: str,
+        *,
+        redirect: bool = True,
+        body: bytes | BinaryIO | None = None,
+        length: int | None = None,
     ) -> urllib3.BaseHTTPResponse:
-        response = self._pool.urlopen(method, url, redirect=redirect, body=body, retries=_REDIRECTS)
+        """length: of a body that is a file, which would come in chunks otherwise."""
+        more = {} if length is None else {"headers": {**self._pool.headers, "content-length": str(length)}}
+        response = self._pool.urlopen(method, url, redirect=redirect, body=body, retries=_REDIRECTS, **more)
         if response.status >= HTTP_ERROR:
             raise _problem(path, response)
         return response

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -79,8 +79,8 @@ def _in_memory(data: bytes) -> str:
     return f"/proc/self/fd/{file}"
 
 
-def migrate(settings: Settings) -> None:
-    """Bring the instance's database to the newest schema; what is already there stays.
+def migrate(settings: Settings, revision: str = "head") -> None:
+    """Bring the instance's database to the newest schema, or to that revision; what is already there stays.
 
     Raises SchemaRefused, and then has changed nothing.
     """
@@ -89,17 +89,23 @@ def migrate(settings: Settings) -> None:
     with engine(settings).begin() as connection:
         locks.take(connection, locks.Lock.MIGRATION)  # two at once would both create the tables
         check_revision(connection)
-        command.upgrade(alembic_config(connection), "head")
+        command.upgrade(alembic_config(connection), revision)
 
 
 def check_revision(connection: Connection) -> None:
     """Raise SchemaRefused if no migration leads on from what is in the database."""
     from alembic.migration import MigrationContext
+
+    check_revisions(MigrationContext.configure(connection).get_current_heads())
+
+
+def check_revisions(revisions: Iterable[str]) -> None:
+    """Raise SchemaRefused if no migration leads on from one of these."""
     from alembic.script import ScriptDirectory
 
     scripts = ScriptDirectory.from_config(alembic_config())
     known = {script.revision for script in scripts.walk_revisions()}
-    for found in set(MigrationContext.configure(connection).get_current_heads()) - known:
+    for found in set(revisions) - known:
         if found > max(known):
             raise SchemaRefused(
                 f"the database is of a newer release: its schema has the revision {found}, and this release "

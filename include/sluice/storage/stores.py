@@ -26,6 +26,8 @@ class Store(Protocol):
 
     def write(self, path: str, data: bytes) -> None: ...
 
+    def upload(self, path: str, source: Path) -> None: ...
+
     def rename(self, source: str, target: str) -> bool: ...
 
     def delete(self, path: str, *, recursive: bool = False) -> bool: ...
@@ -76,6 +78,11 @@ class LocalStore:
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
+
+    def upload(self, path: str, source: Path) -> None:
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
 
     def rename(self, source: str, target: str) -> bool:
         if not Path(source).exists() or Path(target).exists():

@@ -110,12 +110,13 @@ def follow_namenode(settings: Settings) -> None:
             relocate(cursor, settings.hdfs.namenode)
 
 
-def relocate(cursor: Any, namenode: str) -> None:
+def relocate(cursor: Any, namenode: str, before: str = "") -> None:
     """Write the NameNode's URL into each location at its port, whatever the host there is.
 
-    Only the instance's own NameNode has a port of its range; that of an external HDFS stays.
+    Only the instance's own NameNode has a port of its range; that of an external HDFS stays. before: the URL
+    of a NameNode that had another port.
     """
-    own = rf"^hdfs://[^/:]+:{urlsplit(namenode).port}/"
+    own = rf"^hdfs://[^/:]+:{urlsplit(before or namenode).port}/"
     for table, column in _LOCATIONS:
         statement = _RELOCATE.format(Identifier(table), at=Identifier(column))
         cursor.execute(statement, {"new": namenode, "own": own})
