@@ -166,10 +166,14 @@ def newest(days: Iterable[Day]) -> list[Day]:
 
 
 def not_passed(settings: Any, days: list[Day]) -> list[Day]:
-    """Those days whose cut the speed layer has not passed yet."""
+    """Those days whose cut the speed layer has not passed, or that have periods being counted again."""
     from sluice.quality.reconcile import speed_passed
 
-    return [day for day in days if not speed_passed(settings, day["topic"], day["cut"])]
+    return [
+        day
+        for day in days
+        if not speed_passed(settings, day["topic"], date.fromisoformat(day["day"]), day["cut"])
+    ]
 
 
 def is_final(settings: Any, day: Day) -> bool:

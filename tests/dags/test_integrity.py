@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "dags").glob("*.py"))
-FOR_EVER = {"collection", "placement", "speed_layer", "archive"}
+FOR_EVER = {"collection", "placement", "speed_layer", "archive", "rebuild"}
 ALL = FOR_EVER | {"nightly_batch", "reconcile", "retention", "task_backfill", "compaction"}
 
 
@@ -134,6 +134,12 @@ def test_backfills_run_when_they_are_asked_for_and_one_at_a_time(bag: Any) -> No
     (fill,) = dag.tasks
     assert fill._conn_id == "spark_default"
     assert fill.outlets == []  # the nightly batch announces the results of a day
+
+
+def test_a_rebuild_is_a_spark_job_of_its_own(bag: Any) -> None:
+    (count,) = bag.dags["rebuild"].tasks
+    assert count._conn_id == "spark_default"
+    assert count.outlets == []
 
 
 def test_retention_runs_every_night_after_the_batch(bag: Any) -> None:

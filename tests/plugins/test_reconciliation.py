@@ -134,7 +134,7 @@ def test_a_topic_that_stands_holds_up_only_itself(module: Any, monkeypatch: pyte
     fault = DifferingDay(differs="2015-05-17")
     operator = reconciler(module, monkeypatch, fault)
     standing = {18, 19}
-    monkeypatch.setattr(reconcile, "speed_passed", lambda settings, topic, cut: cut["0"] not in standing)
+    monkeypatch.setattr(reconcile, "speed_passed", lambda settings, topic, day, cut: cut["0"] not in standing)
     with pytest.raises(TaskDeferred) as first:
         operator.execute(context(operator, DAYS))
     assert fault.asked == ["2015-05-17"]
@@ -156,7 +156,7 @@ def test_a_topic_that_stands_holds_up_only_itself(module: Any, monkeypatch: pyte
     assert next(answers, None) is None
 
     standing.remove(19)
-    monkeypatch.setattr(reconcile, "speed_passed", lambda settings, topic, cut: cut["0"] not in standing)
+    monkeypatch.setattr(reconcile, "speed_passed", lambda settings, topic, day, cut: cut["0"] not in standing)
     with pytest.raises(TaskDeferred) as second:
         operator.compare({}, event.payload, **first.value.kwargs)
     assert fault.asked == ["2015-05-17", "2015-05-19"]

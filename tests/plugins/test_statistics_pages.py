@@ -357,6 +357,20 @@ def test_filled_days_that_were_published_before_are_named_with_the_remedy(
         assert note([day]) in html.unescape(ann.get(each).text)
 
 
+def test_periods_that_are_being_counted_again_are_said(
+    ann: TestClient, tasks: TaskStore, database: sa.Engine
+) -> None:
+    tasks.apply([spec(name="hits")], "ann")
+    assert "being counted again" not in ann.get(f"{PAGES}/task/hits").text
+    with database.begin() as connection:
+        for start, switched in ((1_431_856_800_000, False), (1_431_853_200_000, True)):
+            row = {"topic": "logs", "task_id": 1, "version": 1, "period_start": start, "why": "lost"}
+            connection.execute(sa.insert(schema.recounts).values(**row, switched=switched))
+    text = " ".join(html.unescape(ann.get(f"{PAGES}/task/hits").text).split())
+    assert "1 of its periods, from" in text
+    assert "is being counted again from the archive" in text
+
+
 def test_a_form_with_too_many_fields_is_refused(ann: TestClient) -> None:
     answer = ann.post(f"{PAGES}/draft", data={f"f{n}": "" for n in range(3_000)})
     assert answer.status_code == 413

@@ -103,7 +103,7 @@ class Topic(TwoLayers):
     def reconcile(self, day: date = DAY) -> ReconcileOutcome:
         computed = self.book.get(day)
         assert computed is not None
-        assert speed_passed(self.settings, self.topic, computed.cut)
+        assert speed_passed(self.settings, self.topic, computed.day, computed.cut)
         return reconcile(self.settings, self.topic, day, computed.cut)
 
     def cells(self, label: str) -> dict[RowKey, dict[bytes, bytes]]:
@@ -182,7 +182,7 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(
 
     monkeypatch.setattr(day_job, "PARTITION_BYTES", 600)  # from here on the day is a large one
     _count_a_late_line(topic)
-    assert not speed_passed(topic.settings, name, {"1": 1_000_000})
+    assert not speed_passed(topic.settings, name, DAY, {"1": 1_000_000})
 
     again = topic.reconcile()
     assert again.outcome == "agrees", again.message
@@ -413,7 +413,7 @@ def test_a_version_that_began_below_the_cut_after_the_computation_marks_the_day(
     topic.archive(records)
     (early,) = topic.nightly(DAY)  # the speed layer is behind, so it is not known yet which versions count
     assert early.lines == 2
-    assert not speed_passed(topic.settings, topic.topic, early.cut)
+    assert not speed_passed(topic.settings, topic.topic, early.day, early.cut)
     topic.count(records)
     assert topic.reconcile().outcome == "superseded"
     assert topic.book.marked() == [DAY]

@@ -51,6 +51,8 @@ class Stored:
     final_days: frozenset[int] = frozenset()  # numbers of days since 1970
     superseded: frozenset[int] = frozenset()  # those of them
     late: frozenset[int] = frozenset()  # starts of periods that were not there when their day was published
+    recounted: frozenset[int] = frozenset()  # starts of periods that are being counted again
+    lost: frozenset[int] = frozenset()  # those for which this turns out only when they are read
     block_bytes: int = 300
     group: int = 5 * 3_600_000  # ms; open periods come in such parts
     blocks: dict[str, bytes] = field(default_factory=dict)
@@ -70,11 +72,13 @@ class Stored:
         is_open = [
             s
             for s in sorted(starts)
-            if s // DAY not in self.final_days or s // DAY in self.superseded or s in self.late
+            if (s // DAY not in self.final_days or s // DAY in self.superseded or s in self.late)
+            and s not in self.recounted
         ]
         superseded = frozenset(day * DAY for day in self.superseded)
         state = {s: StatePeriod(1, 1, s, 1, 1, 1, 100) for s in is_open}
-        return Sides(tuple(ranges), superseded, tuple(is_open), state, {}, self.head)
+        again = frozenset(s for s in self.recounted if since <= s < until)
+        return Sides(tuple(ranges), superseded, tuple(is_open), state, {}, self.head, recounted=again)
 
     def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
         for block in blocks:
@@ -82,12 +86,13 @@ class Stored:
             yield unpack(self.blocks[block.row], series_schema(task))
 
     def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened:
-        mine = pc.is_in(self.rows.column(START), pa.array(list(starts), pa.int64()))
+        gone = self.lost.intersection(starts)
+        mine = pc.is_in(self.rows.column(START), pa.array([s for s in starts if s not in gone], pa.int64()))
         rows = self.rows.filter(mine).combine_chunks()
         groups = np.asarray(rows.column(START), np.int64) // self.group
         ends = [*np.flatnonzero(np.diff(groups)) + 1, rows.num_rows]
         parts = [compact(rows.slice(a, b - a)) for a, b in pairwise([0, *ends]) if a < b]
-        return Opened(rows, self.head, [OpenPart(part, _name(pack(part))) for part in parts])
+        return Opened(rows, self.head, [OpenPart(part, _name(pack(part))) for part in parts], gone)
 
     def _range(self, day: int) -> FinalRange:
         rows, late, found = self.packed.get(day, (None, None, None))

@@ -21,6 +21,7 @@ from sluice.state.series import START, of_partials
 from sluice.state.state import AttemptState
 from sluice.storage.tables.epochs import CommittedColumns, Epochs, PeriodKey, Snapshot, StatePeriod
 from sluice.storage.tables.finals import Sides
+from sluice.storage.tables.recounts import BlockDamage
 from tests.engine.samples import active, line, plan, records, spec
 from tests.examples import examples
 
@@ -170,3 +171,66 @@ def test_what_does_not_fit_into_memory_is_read_each_time() -> None:
         before, sides = platform.gets, platform.sides()
         assert periods.read(TASK, sides, sides.open).rows.num_rows == 12
         assert platform.gets == before + 1
+
+
+class AsideList:
+    """The set-aside list, in the place of PostgreSQL's, beside a platform in memory."""
+
+    def __init__(self, platform: Platform, *_: Any) -> None:
+        self.platform = platform
+
+    def set_aside(self, damages: Iterable[BlockDamage]) -> set[PeriodKey]:
+        gone = {each.key for each in damages if self.platform.periods.get(each.key) == each.of}
+        for key in gone:
+            del self.platform.periods[key]
+        return gone
+
+
+@pytest.fixture
+def listing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opened, "Recounts", AsideList)
+
+
+def lose(platform: Platform, start: int, data: bytes | None = None) -> None:
+    """HBase loses the period's blocks, or has garbage in their place."""
+    for row in [each for each in platform.rows if each.split(b"/")[1] == b"%d" % start]:
+        if data is None:
+            del platform.rows[row]
+        else:
+            platform.rows[row] = dict.fromkeys(platform.rows[row], data)
+
+
+@pytest.mark.parametrize("data", [None, b"garbage"])
+def test_a_period_with_a_lost_block_is_left_out_and_named(listing: None, data: bytes | None) -> None:
+    platform = Platform()
+    platform.commit([(minute, 0) for minute in range(6)])
+    sides = platform.sides()
+    lose(platform, sides.open[2], data)
+    periods = reading(platform)
+    found = periods.read(TASK, sides, sides.open)
+    left = [start for start in sides.open if start != sides.open[2]]
+    assert found.recounted == {sides.open[2]}
+    assert found.rows.equals(platform.exact(1, left))
+    assert periods.read(TASK, platform.sides(), left).recounted == frozenset()
+
+
+def test_everything_lost_is_named_at_once(listing: None) -> None:
+    platform = Platform()
+    platform.commit([(minute, 0) for minute in range(9)])
+    sides = platform.sides()
+    platform.rows.clear()
+    found = reading(platform).read(TASK, sides, sides.open)
+    assert (found.rows.num_rows, found.recounted) == (0, frozenset(sides.open))
+    assert platform.periods == {}
+
+
+def test_a_period_that_began_anew_since_the_sides_were_decided_is_no_smaller_number(listing: None) -> None:
+    platform = Platform()
+    platform.commit([(0, 0), (0, 1), (1, 0)])
+    sides = platform.sides()
+    lose(platform, sides.open[0])
+    AsideList(platform).set_aside([BlockDamage(each.key, "", each) for each in [sides.state[sides.open[0]]]])
+    platform.commit([(0, 0)])
+    found = reading(platform).read(TASK, sides, sides.open)
+    assert found.recounted == {sides.open[0]}
+    assert found.rows.to_pylist() == platform.exact(1, sides.open[1:]).to_pylist()

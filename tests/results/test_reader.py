@@ -357,3 +357,42 @@ def test_an_answer_is_typed() -> None:
         "top3_error": "double",
         "state": "dictionary<values=string, indices=int8, ordered=0>",
     }
+
+
+HOURS: list[Given] = [(hour, 0, 0, 0) for hour in range(4)]
+
+
+@pytest.mark.parametrize("how", ["recounted", "lost"])
+def test_a_period_that_is_being_counted_again_is_said_and_has_no_rows(how: str) -> None:
+    """It is on the list when the answer begins, or a block turns out to be lost while it is read."""
+    layers = stored(task(), HOURS, frozenset())
+    starts = sorted(set(layers.rows.column("period_start").to_pylist()))
+    setattr(layers, how, frozenset(starts[1:2]))
+    (answer,) = read(layers, query())
+    rows = answer.table().to_pylist()
+    assert [ms(row) for row in rows] == [starts[0], *starts[2:]]
+    assert answer.recounted == [starts[1]]
+    states = ["open", "recounting", "open", "open"]
+    assert list(zip(starts, states, strict=True)) == [
+        (each["period_start"], each["state"]) for each in answer.periods.to_pylist()
+    ]
+    assert answer.periods.column("commit").to_pylist() == [COMMIT, None, COMMIT, COMMIT]
+
+
+@pytest.mark.parametrize("period", ["2h", "all"])
+def test_a_roll_up_that_lacks_such_a_period_says_so(period: str) -> None:
+    layers = stored(task(), HOURS, frozenset())
+    starts = sorted(set(layers.rows.column("period_start").to_pylist()))
+    layers.recounted = frozenset(starts[:1])
+    rows = ask(layers, dimensions=[], period=period)
+    assert [row["state"] for row in rows] == ["recounting", "open"][: len(rows)]
+
+
+def test_a_page_says_only_what_it_reaches() -> None:
+    layers = stored(task(), HOURS, frozenset())
+    starts = sorted(set(layers.rows.column("period_start").to_pylist()))
+    layers.recounted = frozenset(starts[3:])
+    (answer,) = read(layers, query(limit=1))
+    answer.table()
+    assert answer.more
+    assert answer.recounted == []

@@ -27,6 +27,7 @@ from sluice.storage.tables.epochs import CommittedColumns, PeriodKey, Snapshot
 from sluice.tasks.spec import ActiveTask
 from sluice_lab.waiting import SECONDS
 from tests.engine.samples import active, spec
+from tests.state.aside_list import AsideList
 from tests.state.test_epochs import Book, Cells, Killed, partials
 
 CLIENT = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
@@ -86,12 +87,16 @@ class Filled:
     def added(self, touched: pa.Table) -> tuple[pa.Table, Failures]:
         return touched, {}
 
+    def pointers(self, wanted: object) -> list[Any]:
+        return []
+
 
 class Layer:
     """A topic of one task that counts by series, without Kafka and Spark."""
 
     def __init__(self) -> None:
         self.book, self.cells = Log(), Results()
+        self.list = AsideList(self.book)
         self.aside: Failures = {}
         self.task = active(spec(dimensions=[CLIENT]))[0]
         self.filled = Filled()
@@ -113,6 +118,9 @@ class Layer:
 
     def log(self, topic: str) -> Any:
         return self.book
+
+    def recounts(self, topic: str) -> Any:
+        return self.list
 
     def count(self, *lines: tuple[int, int, int]) -> None:
         """Commit a batch: (period, series, lines)."""
@@ -387,3 +395,43 @@ def test_what_is_committed_is_projected_before_a_stop() -> None:
 def test_a_stop_before_the_start_returns() -> None:
     one, _ = projecting(Beats())
     one.stop(SECONDS)
+
+
+def lost(layer: Layer, start: int) -> None:
+    """HBase loses the blocks of a period."""
+    for row in [each for each in layer.cells.rows if each.startswith(b"1v1/%d/" % start)]:
+        del layer.cells.rows[row]
+
+
+def test_a_period_whose_block_is_lost_is_set_aside_and_the_others_are_projected() -> None:
+    layer = Layer()
+    layer.count((0, 1, 5), (1, 2, 3))
+    lost(layer, 0)
+    assert layer.projector.project() == (1, 1)
+    assert layer.cells.puts == [(1000, {"series 2": 3})]
+    assert layer.list.why == {(1, 1, 0): "block 1v1/0/1/0 of the state is not in HBase"}
+    layer.count((0, 1, 7))  # the period begins anew, and its results wait for the rebuild
+    assert layer.projector.project() == (2, 0)
+    layer.list.why.clear()
+    layer.count((0, 1, 1))
+    assert layer.projector.project() == (3, 1)
+    assert layer.cells.puts[-1] == (3000, {"series 1": 8})
+
+
+def test_a_period_whose_block_is_damaged_is_set_aside() -> None:
+    layer = Layer()
+    layer.count((0, 1, 5), (1, 2, 3))
+    (row,) = [each for each in layer.cells.rows if each.startswith(b"1v1/0/")]
+    layer.cells.rows[row] = dict.fromkeys(layer.cells.rows[row], b"garbage")
+    assert layer.projector.project() == (1, 1)
+    assert list(layer.list.why) == [(1, 1, 0)]
+
+
+def test_everything_lost_is_set_aside_at_once_and_the_projector_goes_on() -> None:
+    layer = Layer()
+    layer.count(*((period, 1, 1) for period in range(50)))
+    layer.cells.rows.clear()
+    assert layer.projector.project() == (1, 0)
+    assert len(layer.list.why) == 50
+    layer.count((60, 1, 1))
+    assert layer.projector.project() == (2, 1)

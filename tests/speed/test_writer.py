@@ -11,17 +11,18 @@ import pytest
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import TasksFailed
-from sluice.engine.wire import FOUND, OUTGROWN, STATED
+from sluice.engine.wire import DAMAGED, FOUND, OUTGROWN, STATED
 from sluice.runtime.positions import UNREAD
 from sluice.runtime.settings import Limits
 from sluice.speed.laps import Laps
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.state_pass import StatePass
-from sluice.speed.writer import CountedBatch, Writer, nothing
+from sluice.speed.writer import CountedBatch, StateChanged, Writer, nothing
 from sluice.state.dealing import Dealing
-from sluice.storage.tables.commits import Commit
-from sluice.storage.tables.epochs import CommittedColumns, Epochs, StatePeriod
+from sluice.storage.tables.commits import Commit, PeriodsGone
+from sluice.storage.tables.epochs import CommittedColumns, Epochs, PeriodKey, StatePeriod
+from sluice.storage.tables.recounts import BlockDamage
 
 PLAN = EnginePlan.of([], Limits())
 NOTHING = Gathered.of(FOUND.empty_table())
@@ -179,3 +180,76 @@ def test_a_small_batch_has_one_task_that_can_lay_out_every_period() -> None:
     one.count(PLAN, None, attempts, Laps())
     assert attempts.spread[1:] == [{}, {(1, 1, 0): 4}]
     assert attempts.tasks == [3, 1, 3]
+
+
+def lost(*starts: int) -> pa.Table:
+    rows = [vars(StatePeriod(1, 1, start, 1, 1, 1, 100)) | {"why": "block is lost"} for start in starts]
+    return pa.Table.from_pylist(rows, schema=DAMAGED)
+
+
+class LostBlocks:
+    """In the place of the stores: the set-aside list of periods whose blocks HBase lost."""
+
+    def __init__(self, *still: int) -> None:
+        self.still = {(1, 1, start) for start in still}  # what others did not change meanwhile
+        self.noted: list[BlockDamage] = []
+
+    def recounts(self, topic: str) -> Any:
+        return self
+
+    def set_aside(self, damages: list[BlockDamage]) -> set[PeriodKey]:
+        self.noted += damages
+        return {each.key for each in damages} & self.still
+
+
+def test_a_batch_that_meets_lost_blocks_is_counted_again_with_periods_that_begin_anew() -> None:
+    one, log = writer()
+    stores: Any = LostBlocks(0, 60_000)
+    one._stores = stores
+    attempts = Attempts(replace(NOTHING, stated=stated(4)))
+    one.commit({"0": 5}, [], count(one, attempts))
+    attempts.found = [replace(NOTHING, damaged=lost(0, 60_000)), replace(NOTHING, stated=stated(1))]
+    one.commit({"0": 6}, [], count(one, attempts))
+    assert [each.key for each in stores.noted] == [(1, 1, 0), (1, 1, 60_000)]
+    assert attempts.spread == [{}, {(1, 1, 0): 4}, {}]  # the writer does not know the period any more
+    assert attempts.seen[1][1] != attempts.seen[2][1] == log.commits[1].token
+
+
+def test_a_block_that_is_missing_because_its_period_changed_ends_the_writer() -> None:
+    """Retention dropped the period, or another writer replaced the block: nothing is set aside."""
+    one, log = writer()
+    stores: Any = LostBlocks()
+    one._stores = stores
+    with pytest.raises(StateChanged, match="its period has changed: the batch is counted again"):
+        count(one, Attempts(replace(NOTHING, damaged=lost(0))))
+    assert log.commits == []
+
+
+class Dropping(Log):
+    """Retention or a rebuild takes the period before the commit."""
+
+    def __init__(self, *periods: PeriodKey) -> None:
+        super().__init__()
+        self.periods = list(periods)
+
+    def append(self, commit: Commit) -> None:
+        if self.periods and commit.seq > 1:
+            gone, self.periods = self.periods, []
+            raise PeriodsGone("logs", gone)
+        super().append(commit)
+
+
+def test_a_batch_whose_period_was_taken_is_counted_again_by_the_same_writer() -> None:
+    key = (1, 1, 0)
+    one, _ = writer()
+    log: Any = Dropping(key)
+    one._commits = log
+    attempts = Attempts(*(replace(NOTHING, stated=stated(4)) for _ in range(3)))
+    one.commit({"0": 5}, [], count(one, attempts))
+    with pytest.raises(PeriodsGone) as taken:
+        one.commit({"0": 6}, [], count(one, attempts))
+    assert (one.seq, one.position) == (1, {"0": 5})
+    one.forget(taken.value.periods)
+    one.commit({"0": 6}, [], count(one, attempts))
+    assert attempts.spread == [{}, {key: 4}, {}]
+    assert attempts.seen[1][1] != attempts.seen[2][1] == log.commits[1].token

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.batch.backfill.backfill import day_prefix, explained, point, prune
+from sluice.batch.backfill.backfill import explained
 from sluice.batch.backfill.day_blocks import BLOCKS, to_blocks, to_partials
+from sluice.batch.backfill.day_count import day_prefix, point, prune
 from sluice.batch.backfill.projection import block_ids
 from sluice.batch.barred import PLACES
 from sluice.batch.day_lines import DAY_LINES
@@ -35,7 +36,8 @@ from sluice.state.backfilled import (
 from sluice.state.blocks import BlockId, period_prefix
 from sluice.state.merging import merge_into_blocks
 from sluice.storage.hbase import STATE
-from sluice.storage.tables.backfills import BackfillPointer, FilledDay
+from sluice.storage.tables.backfills import BackfillPointer
+from sluice.storage.tables.commits import Version
 from sluice.storage.tables.epochs import CommittedColumns, Epochs, PeriodKey, Snapshot, StatePeriod, column
 from tests.engine.samples import ALL_METRICS, BYTES, LIMITS, active, line, plan, records, spec
 from tests.examples import examples
@@ -81,8 +83,11 @@ class Book:
     def revision(self, topic: str) -> int:
         return self.number
 
-    def filled(self, topic: str, day: date | None = None) -> list[FilledDay]:
-        return [FilledDay(1, 1, each, 1, self.number, 0, each not in self.lagging) for each in self.days]
+    def with_blocks(self, topic: str) -> set[Version]:
+        return {(1, 1)} if self.days else set()
+
+    def unsettled(self, topic: str) -> set[Version]:
+        return {(1, 1)} if self.lagging else set()
 
     def pointers(self, wanted: set[PeriodKey]) -> list[BackfillPointer]:
         self.asked.append(wanted)
@@ -168,7 +173,7 @@ def test_a_day_filled_again_is_replaced_and_never_added(small_blocks: None) -> N
     whole = rows(counted(old + new))
     assert rows(speed.added(counted(new))[0]) == whole
     second = fill(book, cells, DAY, counted(old), number=2)
-    prune(cells, "1v1", DAY, second)  # type: ignore[arg-type]
+    prune(cells, day_prefix((1, 1), DAY), {(p.row.encode(), p.column.encode()) for p in second})  # type: ignore[arg-type]
     assert {name for names in cells.rows.values() for name in names} == {second[0].column.encode()}
     assert rows(speed.added(counted(new))[0]) == whole
 
@@ -201,7 +206,7 @@ def test_a_block_that_is_lost_is_named() -> None:
     book, cells = Book(), Cells()
     pointer, *_ = fill(book, cells, DAY, counted(lines([1])))
     cells.rows.clear()
-    with pytest.raises(BackfillMissing, match=rf"block {pointer.row}.*fill 2015-05-17 again"):
+    with pytest.raises(BackfillMissing, match=rf"block {pointer.row}.*on 2015-05-17 is not in HBase"):
         Backfilled(book, cells, "logs").added(counted(lines([1])))  # type: ignore[arg-type]
 
 
@@ -275,7 +280,7 @@ def test_rows_of_filled_days_do_not_belong_to_the_speed_layer() -> None:
     pointer = point(block, DAY, column(7, "ab"), 9)
     assert pointer.row == "b3v2/2015-05-17/1431857100000/4/1"
     assert pointer.column == "s:00000000000000000007.ab"
-    assert pointer.row.startswith(day_prefix("3v2", DAY))
+    assert pointer.row.startswith(day_prefix((3, 2), DAY))
     assert not pointer.row.encode().startswith(period_prefix(block.period))
 
 

@@ -43,6 +43,9 @@ class Layer:
     def log(self, topic: str) -> Any:
         return self.book
 
+    def recounts(self, topic: str) -> Any:
+        raise NotImplementedError  # nothing is set aside here
+
     def get(self, *arguments: Any) -> Any:
         self.reads += 1
         return self.cells.get(*arguments)

@@ -22,7 +22,7 @@ is readable.
 Everything may be repeated, and a run that died is repeated: each run finds what is left to drop. Results are
 dropped before the state that names them, and what makes blocks readable before the blocks. A crash between
 the two leaves columns that nobody reads. A batch that was built on a dropped period cannot commit
-(`PeriodsGone`): the speed layer starts again without it.
+(`PeriodsGone`): it is counted again without the period's state.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from sluice.runtime.days import days_of
 from sluice.runtime.settings import Settings
 from sluice.state import state
 from sluice.state.blocks import BlockId, period_prefix, unpack
+from sluice.state.damage import DAMAGE, damaged
 from sluice.state.finals import sweep
 from sluice.state.portions import read_portions
 from sluice.storage.hbase import NAMES_ONLY, RESULT_FAMILY, RESULTS, STATE, STATE_FAMILY, HBase
@@ -159,8 +160,7 @@ class TopicRetention:
         snapshot = self._log.snapshot(periods)
         old = {key: p for key, p in snapshot.periods.items() if p.seq <= floor.seq}
         for some in state.in_portions(replace(snapshot, periods=old)):
-            series = state.read_blocks(self._log, self._hbase, some).series()
-            results += self._drop_results(task, series, snapshot.committed_at)
+            results += self._drop_results(task, self._series(some), snapshot.committed_at)
         gone, head = self._book.forget_periods(list(old.values()))
         for key in gone:
             blocks += self._drop_state(key, head)
@@ -171,6 +171,21 @@ class TopicRetention:
             self._book.forget_filled(part)
             blocks += self._hbase.delete(STATE, [(p.row.encode(), [p.column.encode()]) for p in part])
         return results, blocks
+
+    def _series(self, blocks: Sequence[BlockId]) -> pa.Table:
+        """The names (KEYS) of the blocks' series; those of a period with a lost block are not known any more.
+
+        Its results stay in HBase then: nothing reads them by the period any more.
+        """
+        left = list(blocks)
+        while True:
+            try:
+                return state.read_blocks(self._log, self._hbase, left).series()
+            except DAMAGE:
+                gone = {each.key for each in damaged(self._log, self._hbase, {b.period for b in left})}
+                if not gone:
+                    raise
+                left = [block for block in left if block.period not in gone]
 
     def _drop_state(self, period: PeriodKey, head: int) -> int:
         """Delete the period's columns up to that commit, in any layout; returns how many blocks had some."""

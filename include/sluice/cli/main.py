@@ -170,6 +170,7 @@ COMMANDS = {
         "Compute days again from the archive, compare and publish them.",
         metrics=False,
     ),
+    "rebuild": Lazy("sluice.cli.rebuild", "rebuild", "Count state and results again from the archive."),
     "history": Lazy(
         "sluice.cli.history", "history", "Show who changed what, when, and from where.", metrics=False
     ),

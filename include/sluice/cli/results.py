@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
@@ -15,6 +16,7 @@ from sluice.results.written_query import WrittenQuery, query
 
 if TYPE_CHECKING:
     from sluice.results.query import Query
+    from sluice.results.reader import ResultsAnswer
 
 
 #: Spark's class of an error of a text that is compared with a number, and what to say of it.
@@ -132,6 +134,8 @@ def results(
 
     The column state says where a period came from: final (it was published), superseded (it was published,
     but its day has changed since and will be computed again) or open (the newest commit of the speed layer).
+    A period whose state was lost is counted again from the archive (sluice rebuild). It has no rows until
+    then, and a line on standard error says so; a roll-up that lacks it has the state recounting.
     Only merged results can be filtered, rolled up, sorted and limited, and are printed while they are read.
 
     Examples:
@@ -172,6 +176,7 @@ def _merged(asked: Query, style: ResultFormat) -> None:
     (answer,) = read(StoredLayers(get_settings()), asked)
     if style is ResultFormat.TABLE:
         write(*for_people(answer.schema, answer.batches(), answer.metrics), Format.TABLE)
+        _say_recounted(answer)
         return
     out = sys.stdout.buffer
     if style is ResultFormat.PARQUET and out.isatty():
@@ -182,6 +187,22 @@ def _merged(asked: Query, style: ResultFormat) -> None:
         as_text = formats.csv if style is ResultFormat.CSV else formats.json_rows
         out.writelines(as_text(answer.schema, answer.batches()))
     out.flush()
+    _say_recounted(answer)
+
+
+def _say_recounted(answer: ResultsAnswer) -> None:
+    """Name the periods that have no rows because they are being counted again."""
+    starts = answer.recounted
+    if not starts:
+        return
+    first, last = (dt.datetime.fromtimestamp(ms / 1000, dt.UTC) for ms in (starts[0], starts[-1]))
+    when = f"{first:%Y-%m-%dT%H:%M:%SZ}" + (f" to {last:%Y-%m-%dT%H:%M:%SZ}" if len(starts) > 1 else "")
+    noun = "period is" if len(starts) == 1 else "periods are"
+    typer.echo(
+        f"{len(starts)} {noun} being counted again from the archive ({when}): `sluice rebuild "
+        f"{answer.task.spec.topic} --list` shows how far it is",
+        err=True,
+    )
 
 
 def _of_layer(

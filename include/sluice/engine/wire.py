@@ -27,6 +27,8 @@ ARRIVED, TAKEN = "arrived", "taken"
 KEYS, HELD = "keys", "held"
 #: What became of the state: STATED, and OUTGROWN.
 STATE, OLD = "state", "old"
+#: Periods with a block that cannot be read: nothing was written (DAMAGED).
+LOST = "lost"
 
 #: Which workers hold a partial aggregate of a task's key.
 HOLDERS = pa.schema(
@@ -52,6 +54,20 @@ STATED = pa.schema(
 
 #: Columns of `state` in layouts that periods outgrew: they are of no use once the batch is committed.
 OUTGROWN = pa.schema([("row", pa.binary()), ("column", pa.binary())])
+
+#: A period with a block that is lost or damaged, as it was committed, and what is wrong.
+DAMAGED = pa.schema(
+    [
+        ("task_id", pa.int32()),
+        ("version", pa.int32()),
+        ("period_start", pa.int64()),
+        ("layout", pa.int32()),
+        ("since", pa.int64()),
+        ("seq", pa.int64()),
+        ("bytes", pa.int64()),
+        ("why", pa.string()),
+    ]
+)
 
 
 def to_ipc(table: pa.Table) -> bytes:

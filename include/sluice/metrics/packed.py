@@ -20,7 +20,9 @@ class Damaged(ValueError):
     """A stored sketch that cannot be read."""
 
     def __init__(self, column: str) -> None:
-        super().__init__(f"a state of {column} is damaged: restore its block from a backup of HBase")
+        super().__init__(
+            f"a state of {column} is damaged: count the task again by `sluice rebuild`, then resume it"
+        )
 
 
 def buffers(column: pa.Array) -> tuple[Bytes, Ints]:

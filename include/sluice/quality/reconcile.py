@@ -23,12 +23,15 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.runtime.days import DAY_MS, begin_ms
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.storage.tables import open_periods
 from sluice.storage.tables.commits import CommitLog
 from sluice.storage.tables.days import Day, Days
 from sluice.storage.tables.reconciled import ComparisonOutcome
+from sluice.storage.tables.recounts import Recounts
+from sluice.tasks.period import LONGEST
 
 if TYPE_CHECKING:
     from sluice.quality.day_comparison import DayComparison
@@ -90,9 +93,14 @@ def check_verdicts(found: DayComparison, failed: Sequence[str], docs: Path) -> N
     )
 
 
-def speed_passed(settings: Settings, topic: str, cut: Mapping[str, int]) -> bool:
-    """Whether the speed layer has counted everything below the cut, and shows it in HBase."""
-    return CommitLog(engine(settings), topic).passed(cut)
+def speed_passed(settings: Settings, topic: str, day: date, cut: Mapping[str, int]) -> bool:
+    """Whether the speed layer has counted everything below the cut, and shows it in HBase.
+
+    It does not while a period that may touch the day is counted again: its results are out of date then.
+    """
+    since, until = begin_ms(day) - LONGEST * 1000, begin_ms(day) + DAY_MS
+    database = engine(settings)
+    return CommitLog(database, topic).passed(cut) and not Recounts(database, topic).touch(since, until)
 
 
 def reconcile(settings: Settings, topic: str, day: date, cut: Mapping[str, int]) -> ReconcileOutcome:

@@ -93,5 +93,5 @@ def key_of(task: ActiveTask, query: Query, sides: Sides) -> Hashable:
     blocks = tuple(
         (each.first, each.until, each.run_id, *(block.row for block in each.blocks)) for each in sides.final
     )
-    read_from = sides.head, sides.superseded, blocks, sides.open, state, filled
+    read_from = sides.head, sides.superseded, blocks, sides.open, sides.recounted, state, filled
     return task.label, question.model_dump_json(), read_from

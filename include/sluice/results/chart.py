@@ -13,7 +13,7 @@ from sluice.engine.groups import Coded, group
 from sluice.metrics import metric
 from sluice.results.query import Query, is_list
 from sluice.results.reader import ResultsAnswer
-from sluice.results.rows import STATE, STATES
+from sluice.results.rows import RECOUNTING, STATE, STATES
 from sluice.runtime.arrays import Floats, Ints
 from sluice.state.series import one
 
@@ -49,6 +49,7 @@ class Chart:
 
     `times`: the starts of periods (ms), in order. Where periods without results lie between two of them,
     there is one more time, at which no series has a value. `states`: the codes of `rows.STATES`; -1 there.
+    A period that is being counted again has a time, and no values.
     """
 
     times: Ints
@@ -69,11 +70,13 @@ def chart(answer: ResultsAnswer, query: Query, period_ms: int) -> Chart:
     rows = answer.table().unify_dictionaries().combine_chunks()
     starts = rows.column("period").cast(pa.int64()).to_numpy()
     times, at = np.unique(starts, return_inverse=True)
+    again = np.array([] if query.period else answer.recounted, np.int64)
     groups = group([_code(one(rows.column(name))) for name in answer.dimensions], rows.num_rows)
     values = groups.size * len(times) * len(answer.metrics)
     if values > MOST_VALUES:
         raise TooManyValues(values)
     times, places, states = _with_gaps(times, at, _states(rows, at, len(times)), period_ms)
+    times, places, states = _with_recounted(times, places, states, again)
 
     def matrix(name: str) -> Floats:
         made = np.full((groups.size, len(times)), np.nan)
@@ -119,6 +122,17 @@ def _with_gaps(times: Ints, at: Ints, states: Ints, period_ms: int) -> tuple[Int
     shift[before + 1] = 1
     wider = np.insert(times, before + 1, times[before] + period_ms)
     return wider, at + np.cumsum(shift)[at], np.insert(states, before + 1, -1)
+
+
+def _with_recounted(times: Ints, at: Ints, states: Ints, again: Ints) -> tuple[Ints, Ints, Ints]:
+    """The times with those of periods that are being counted again; where each row is; and their states."""
+    if not len(again):
+        return times, at, states
+    whole = np.union1d(times, again)
+    wider = np.full(len(whole), RECOUNTING)
+    own = np.searchsorted(whole, times)
+    wider[own] = np.where(np.isin(times, again), RECOUNTING, states)
+    return whole, own[at], wider
 
 
 def _names(answer: ResultsAnswer, rows: pa.Table, own: Ints, size: int) -> list[tuple[str | None, ...]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from datetime import date
 from itertools import count
 from typing import NamedTuple
 
@@ -21,8 +20,8 @@ from sluice.engine.merge import merge
 from sluice.engine.set_aside import TasksFailed
 from sluice.results.patience import PATIENCE_SECONDS
 from sluice.runtime.lru_cache import LruCache
-from sluice.state.backfilled import BackfillMissing, read_blocks
-from sluice.state.blocks import BlockId, unpack
+from sluice.state.backfilled import BackfillMissing, apart, read_blocks
+from sluice.state.damage import DAMAGE, damaged, damaged_pointers
 from sluice.state.finals import compact
 from sluice.state.series import START, of_partials, one, series_schema
 from sluice.state.state import StateRead, read_state
@@ -31,6 +30,7 @@ from sluice.storage.tables.backfills import BackfillPointer, Backfills
 from sluice.storage.tables.commits import CommitLog
 from sluice.storage.tables.epochs import PeriodKey, StatePeriod
 from sluice.storage.tables.finals import Sides
+from sluice.storage.tables.recounts import Recounts
 from sluice.tasks.period import parse_period
 from sluice.tasks.spec import ActiveTask
 
@@ -54,12 +54,22 @@ class OpenPart(NamedTuple):
 class Opened(NamedTuple):
     """Open periods as SERIES in order, as of one commit (0: no commit yet).
 
-    `parts`: the same rows, if they are kept in parts; else it is empty.
+    `parts`: the same rows, if they are kept in parts; else it is empty. `recounted`: periods that turned out
+    to be set aside, and are not among the rows.
     """
 
     rows: pa.Table
     commit: int
     parts: Sequence[OpenPart] = ()
+    recounted: frozenset[int] = frozenset()
+
+
+class _Anew(Exception):
+    """Periods began anew since the sides were decided: what came before is being counted again."""
+
+    def __init__(self, starts: set[int]) -> None:
+        super().__init__(starts)
+        self.starts = starts
 
 
 class Moment(NamedTuple):
@@ -82,9 +92,33 @@ class OpenPeriods:
     def read(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened:
         """These periods, in order, all as of the commit of `sides` or of a later one.
 
-        Raises TasksFailed, BackfillMissing, BlockMissing.
+        A period with a damaged block is set aside, and left out. Raises TasksFailed, and what DAMAGE names if
+        the block is not missed any more.
         """
         log = CommitLog(self._engine, task.spec.topic, PATIENCE_SECONDS)
+        gone = set[int]()
+        while True:
+            left = [start for start in starts if start not in gone]
+            try:
+                return self._read(task, log, sides, left)._replace(recounted=frozenset(gone))
+            except _Anew as anew:
+                gone |= anew.starts
+            except DAMAGE:
+                new = self._set_aside(task, log, left)
+                if not new:
+                    raise
+                gone |= new
+
+    def _set_aside(self, task: ActiveTask, log: CommitLog, starts: Sequence[int]) -> set[int]:
+        """Set those of these periods aside that have a damaged block; returns them."""
+        keys = _keys(task, starts)
+        found = damaged(log, self._hbase, keys)
+        pointers = Backfills(self._engine, PATIENCE_SECONDS).pointers(keys)
+        found += damaged_pointers(self._hbase, pointers)
+        recounts = Recounts(self._engine, task.spec.topic, PATIENCE_SECONDS)
+        return {start for *_, start in recounts.set_aside(found)}
+
+    def _read(self, task: ActiveTask, log: CommitLog, sides: Sides, starts: Sequence[int]) -> Opened:
         groups = _groups(task, starts)
         moment, own = Moment(sides.head, sides.state, sides.filled), dict[Key, OpenPart]()
         for _ in range(ATTEMPTS):
@@ -95,10 +129,13 @@ class OpenPeriods:
             with self._reading:  # another thread may have read them meanwhile
                 cold = set(self._cold(keys, own))
                 wanted = [group for group, key in zip(groups, keys, strict=True) if key in cold]
-                head = self._load(task, log, wanted, moment.filled, own) if wanted else moment.head
+                head = moment.head
+                if wanted:
+                    head = self._load(task, log, sides, wanted, filled=moment.filled, own=own)
             if head != moment.head or self._cold(keys, own):
                 moment = self._now(task, log, starts)
         read = at_one_commit(log, self._hbase, _keys(task, starts))
+        _check_since(read, sides, starts)
         return Opened(self._series(task, read, moment.filled, starts), read.snapshot.head)
 
     def _cold(self, keys: Sequence[Key], own: dict[Key, OpenPart]) -> list[Key]:
@@ -112,7 +149,9 @@ class OpenPeriods:
         self,
         task: ActiveTask,
         log: CommitLog,
+        sides: Sides,
         groups: Sequence[Sequence[int]],
+        *,
         filled: Mapping[int, tuple[BackfillPointer, ...]],
         own: dict[Key, OpenPart],
     ) -> int:
@@ -122,6 +161,7 @@ class OpenPeriods:
         """
         starts = [start for group in groups for start in group]
         read = at_one_commit(log, self._hbase, _keys(task, starts))
+        _check_since(read, sides, starts)
         head = read.snapshot.head
         if any(content.newest > head for content in read.blocks.values()):
             return -1
@@ -152,7 +192,7 @@ class OpenPeriods:
         if failures:
             raise TasksFailed(failures)
         if pointers := [pointer for start in starts for pointer in filled.get(start, ())]:
-            rows = merge(pa.concat_tables([rows, *by_day(read_blocks(self._hbase, pointers))]))
+            rows = merge(pa.concat_tables([rows, *apart(read_blocks(self._hbase, pointers))]))
         return of_partials(rows, task)
 
     def _now(self, task: ActiveTask, log: CommitLog, starts: Sequence[int]) -> Moment:
@@ -166,6 +206,14 @@ class OpenPeriods:
         return Moment(snapshot.head, state, {start: tuple(own) for start, own in filled.items()})
 
 
+def _check_since(read: StateRead, sides: Sides, starts: Sequence[int]) -> None:
+    """Raises _Anew where a period's state is gone, or another one than when the sides were decided."""
+    now = {key[2]: period.since for key, period in read.snapshot.periods.items()}
+    anew = {start for start in starts if start in sides.state and now.get(start) != sides.state[start].since}
+    if anew:
+        raise _Anew(anew)
+
+
 def at_one_commit(log: CommitLog, hbase: HBase, keys: Sequence[PeriodKey]) -> StateRead:
     """The periods' blocks, all as of the snapshot's commit.
 
@@ -177,15 +225,6 @@ def at_one_commit(log: CommitLog, hbase: HBase, keys: Sequence[PeriodKey]) -> St
             break
         read = read_state(log, hbase, keys)
     return read
-
-
-def by_day(blocks: Mapping[BackfillPointer, bytes]) -> list[pa.Table]:
-    """PARTIALS of each day: a period of several days has a block of the same name in each."""
-    days: dict[date, dict[BlockId, bytes]] = {}
-    for pointer, data in blocks.items():
-        block = BlockId.of(pointer.period, pointer.layout, pointer.bucket)
-        days.setdefault(pointer.day, {})[block] = data
-    return [unpack(own) for own in days.values()]
 
 
 def _groups(task: ActiveTask, starts: Sequence[int]) -> list[Sequence[int]]:

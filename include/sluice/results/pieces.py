@@ -42,8 +42,19 @@ class Pieces:
     Periods follow each other; a period may go on in the next piece.
     """
 
-    def __init__(self, layers: Layers, task: ActiveTask, sides: Sides, since: int, until: int) -> None:
+    def __init__(
+        self,
+        layers: Layers,
+        task: ActiveTask,
+        sides: Sides,
+        since: int,
+        until: int,
+        *,
+        recounted: set[int] | None = None,
+    ) -> None:
+        """recounted: gets the periods that turn out to be counted again while this reads."""
         self._layers, self._task, self._sides = layers, task, sides
+        self._recounted = set() if recounted is None else recounted
         self._since, self._until = since, until
         self._waiting: tuple[pa.Table, int, str] | None = None
         self._opened = self._open()
@@ -105,6 +116,7 @@ class Pieces:
         whole = [sides.open] if sides.open else []  # as mostly: one portion, and no look at each period
         for starts in whole if total <= OPEN_BYTES else portions(sides.open, self._size, OPEN_BYTES):
             opened = self._layers.open(self._task, self._sides, starts)
+            self._recounted |= opened.recounted
             if not opened.parts:
                 yield opened.rows.combine_chunks(), opened.commit, ""
             for part in opened.parts:

@@ -34,7 +34,7 @@ class Pinned(Settled):
     @property
     def is_final(self) -> bool:
         """Whether the answer comes from final blocks alone."""
-        return not self._sides.open
+        return not self._sides.open and not self._sides.recounted
 
     def tag(self, *more: str) -> str:
         """A name of the answer that no other answer has; `more` says how it is written."""
@@ -62,6 +62,7 @@ def _tag(query: Query, task: ActiveTask, sides: Sides, more: Sequence[str]) -> s
         [[each.first, each.until, each.run_id, [b.row for b in each.blocks]] for each in sides.final],
         sorted(sides.superseded),
         sides.open,
+        sorted(sides.recounted),
         [astuple(sides.state[start]) for start in sorted(sides.state)],
         [[pointer.row, pointer.column] for start in sorted(sides.filled) for pointer in sides.filled[start]],
         sides.head if sides.open else None,

@@ -20,6 +20,7 @@ from sluice.results.layers import Layers, Remembers
 from sluice.results.periods import within
 from sluice.results.pieces import Pieces, SeriesPiece
 from sluice.results.query import PERIOD, Query
+from sluice.results.recounted import states_without, with_recounted
 from sluice.results.rows import OPEN, STATES, alike, given, rows_of, schema_of
 from sluice.results.shape import MOST_ROWS, ShapePart, TooManyRows, coarser, rolled, topped
 from sluice.results.values import StateColumns, with_some
@@ -34,7 +35,8 @@ BATCH_ROWS = 65_536
 #: change between them at each call to Arrow, which doubled the CPU time of an answer.
 TURN, TURN_PIECES = threading.Lock(), 8
 
-#: What an answer says of each period of the task: `commit` if it is open, `run_id` if it was published.
+#: What an answer says of each period of the task: `commit` if it is open, `run_id` if it was published. One
+#: that is being counted again has neither, and no rows.
 PERIODS = pa.schema(
     [
         ("period_start", pa.int64()),  # ms since the epoch
@@ -75,6 +77,7 @@ class ResultsAnswer:
         self._since, self._until = starts.start, starts.stop
         self._only = SeriesFilter(task, self._since, self._until, query.where)
         self._seen: list[PeriodsRead] = []
+        self._recounted: set[int] = set()  # periods that are being counted again
         self._given: tuple[int, int] | None = None  # the periods of the first and the last row given
 
     @property
@@ -100,7 +103,15 @@ class ResultsAnswer:
             pa.array(commits[first], mask=~is_open),
             pc.if_else(pa.array(is_open), pa.scalar(None, pa.string()), runs.take(own)),
         ]
-        return pa.table(columns, schema=PERIODS)
+        return with_recounted(pa.table(columns, schema=PERIODS), self.recounted)
+
+    @property
+    def recounted(self) -> list[int]:
+        """The starts (ms) of the task's periods that are counted again, as far as the given rows reach."""
+        starts = sorted(self._recounted)
+        if not starts or not self.more or self._query.order:
+            return starts
+        return [s for s, behind in zip(starts, self._behind(np.array(starts)), strict=True) if behind]
 
     def table(self) -> pa.Table:
         """All rows at once."""
@@ -134,6 +145,7 @@ class ResultsAnswer:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         sides = self._layers.sides(self.task, self._since, self._until)
+        self._recounted |= sides.recounted
         made = self._shared(sides) if self._merges else self._plain(sides)
         if not self._query.order:
             yield from made
@@ -218,11 +230,12 @@ class ResultsAnswer:
         if len(keep) < len(names) or query.period is not None:
             parts = rolled(parts, task, keep, coarser(query, task))
         for part in parts if query.top is None else topped(parts, task, keep, query.top):
-            yield rows_of(part.rows, task, self.dimensions, self.metrics, part.states)
+            states = states_without(self._recounted, part, query, task)
+            yield rows_of(part.rows, task, self.dimensions, self.metrics, states)
 
     def _pieces(self, sides: Sides) -> Iterator[list[SeriesPiece]]:
         """The pieces of the query's time, a few at a time."""
-        pieces = Pieces(self._layers, self.task, sides, self._since, self._until)
+        pieces = Pieces(self._layers, self.task, sides, self._since, self._until, recounted=self._recounted)
         return portions(pieces, lambda piece: 1, TURN_PIECES)
 
     def _chosen(self, pieces: Iterable[SeriesPiece]) -> Iterator[tuple[SeriesPiece, ChosenRows]]:

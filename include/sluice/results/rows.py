@@ -24,11 +24,12 @@ class PeriodState(StrEnum):
     FINAL = "final"  # published
     SUPERSEDED = "superseded"  # published, and to be computed again
     OPEN = "open"  # counted so far
+    RECOUNTING = "recounting"  # being counted again from the archive, and not shown until then
 
 
 #: The states of periods, by their codes: a roll-up has the greatest code of its parts.
 STATES = tuple(PeriodState)
-FINAL, SUPERSEDED, OPEN = range(len(STATES))
+FINAL, SUPERSEDED, OPEN, RECOUNTING = range(len(STATES))
 _LABEL = pa.dictionary(pa.int8(), pa.string())
 _VALUE = pa.dictionary(pa.int32(), pa.string())
 _LABELS = pa.array(STATES)

@@ -59,12 +59,12 @@ def cut(sides: Sides, since: int, until: int) -> Sides:
     final = tuple(each for each in sides.final if each.first < until and each.until > since)
     starts = sides.open[bisect_left(sides.open, since) : bisect_left(sides.open, until)]
     superseded = sides.superseded & {each.first for each in final}
+    recounted = frozenset(start for start in sides.recounted if since <= start < until)
+    sides = replace(sides, final=final, superseded=superseded, recounted=recounted)
     if len(starts) == len(sides.open):
-        return replace(sides, final=final, superseded=superseded)
+        return sides
     return replace(
         sides,
-        final=final,
-        superseded=superseded,
         open=starts,
         state={start: sides.state[start] for start in starts if start in sides.state},
         filled={start: sides.filled[start] for start in starts if start in sides.filled},

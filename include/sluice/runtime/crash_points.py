@@ -21,9 +21,12 @@ from typing import Literal
 #: topic; another one has the topic's lock but is not its owner yet; it is the owner but has read nothing; an
 #: archive file is written under its temporary name but not claimed; it is claimed but not yet in the index; a
 #: backfill's blocks of a day are written but nothing points to them; they are pointed to but their results
-#: are not yet projected; a topic is deleted from Kafka but not forgotten in PostgreSQL; a portion of replayed
-#: dead letters is in Kafka; a merged archive file is in the index; one of the files that it replaced is
-#: deleted; files beyond retention are out of the index; a portion of old commits is folded but not committed.
+#: are not yet projected; periods with damaged blocks are set aside, and the batch is not counted again yet; a
+#: rebuild has set its periods aside; its blocks of a day are written, or staged, but not switched; they are
+#: switched but their results are not yet projected; a topic is deleted from Kafka but not forgotten in
+#: PostgreSQL; a portion of replayed dead letters is in Kafka; a merged archive file is in the index; one of
+#: the files that it replaced is deleted; files beyond retention are out of the index; a portion of old
+#: commits is folded but not committed.
 Point = Literal[
     "state_put",
     "state_written",
@@ -38,6 +41,11 @@ Point = Literal[
     "archive_after_rename",
     "backfill_blocks",
     "backfill_replaced",
+    "set_aside",
+    "rebuild_begun",
+    "rebuild_blocks",
+    "rebuild_staged",
+    "rebuild_switched",
     "topic_deleted",
     "letters_sent",
     "archive_merged",

@@ -10,7 +10,9 @@ A batch covers an offset range of each partition, which begins where the newest 
    against the whole ledger, and repeats the job if a double slipped through. A task that fails here is set
    aside, and the batch is counted again without it. Each attempt has a token of its own;
 3. commits in PostgreSQL, in one transaction: the row (topic, seq) with everything that is true because of it.
-   The attempt's token makes its columns the newest. A second writer collides here, and stops;
+   The attempt's token makes its columns the newest. A second writer collides here, and stops. If retention
+   or a rebuild took a period meanwhile, nothing is committed, and the batch is counted again without its
+   state;
 4. tells the projector, a thread with a beat of its own (`Projecting`): it writes the results of the touched
    series, and notes up to which commit it did;
 5. deletes blocks whose layout was replaced, learns how to route the next batch, shows the offsets to Kafka,
@@ -51,7 +53,7 @@ from sluice.state.backfilled import Backfilled
 from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
 from sluice.storage.tables.backfills import Backfills
-from sluice.storage.tables.commits import Commit, CommitLog, TopicClaim
+from sluice.storage.tables.commits import Commit, CommitLog, PeriodsGone, TopicClaim
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.topic_spec import TopicSpec
 
@@ -171,13 +173,17 @@ class MicroBatch:
         lines = TopicRange.of(self._settings, self.topic, self._writer.position, end, self._writer.logs)
         attempt = partial(self._attempt, lines, self._tasks.format(), end, laps)
         laps.lap("tasks")
-        counted, tasks, failed = leaving_out(attempt, tasks)
-        # Before the commit without them: a crash in between must not leave them active with a gap.
-        self._tasks.set_aside(failed)
-        crash_point("after_blocks")
-        if records := sum(self.waiting(end).values()):
-            self._lines_a_record = counted.found.counts["lines"] / records
-        commit = self._writer.commit(end, tasks, counted)
+        commit = None
+        while commit is None:
+            counted, tasks, failed = leaving_out(attempt, tasks)
+            # Before the commit without them: a crash in between must not leave them active with a gap.
+            self._tasks.set_aside(failed)
+            crash_point("after_blocks")
+            try:
+                commit = self._commit(end, tasks, counted)
+            except PeriodsGone as gone:  # it is certain that nothing was committed
+                log.info("topic %s: %s", self.topic, gone)
+                self._writer.forget(gone.periods)
         laps.lap("commit")
         crash_point("after_commit")
         self._projecting.committed()
@@ -189,6 +195,12 @@ class MicroBatch:
         laps.lap("show")
         self._show(commit, counted, tasks, lag, laps)
         return counted.found.counts
+
+    def _commit(self, end: dict[str, int], tasks: Tasks, counted: CountedBatch) -> Commit:
+        """Commit the batch, and note how many lines its records have. Raises PeriodsGone."""
+        if records := sum(self.waiting(end).values()):
+            self._lines_a_record = counted.found.counts["lines"] / records
+        return self._writer.commit(end, tasks, counted)
 
     def _show(self, commit: Commit, counted: CountedBatch, tasks: Tasks, lag: int | None, laps: Laps) -> None:
         """Write the batch into the progress file."""

@@ -33,12 +33,14 @@ from sluice.engine.spent import Spent
 from sluice.engine.wire import (
     ARRIVED,
     COUNTS,
+    DAMAGED,
     DAYS,
     DEAD,
     FAILED,
     HELD,
     HOLDERS,
     KEYS,
+    LOST,
     OLD,
     OUTGROWN,
     PARTIAL,
@@ -219,6 +221,7 @@ class Gathered:
     # What became of the state: the periods that were changed, and columns of layouts that they outgrew.
     stated: pa.Table = field(default_factory=STATED.empty_table)
     outgrown: pa.Table = field(default_factory=OUTGROWN.empty_table)
+    damaged: pa.Table = field(default_factory=DAMAGED.empty_table)  # then nothing counts
     # What grouping learns from: the keys, times by task and place, the routers' present state, and the
     # holders of keys.
     learnt: pa.Table = field(default_factory=LEARNT.empty_table)
@@ -255,6 +258,7 @@ class Gathered:
             failed=failed,
             stated=pa.concat_tables([STATED.empty_table(), *found[STATE]]),
             outgrown=pa.concat_tables([OUTGROWN.empty_table(), *found[OLD]]),
+            damaged=pa.concat_tables([DAMAGED.empty_table(), *found[LOST]]),
             learnt=pa.concat_tables([LEARNT.empty_table(), *found[KEYS]]),
             spent=pa.concat_tables([spending.SPENT.empty_table(), *found[SPENT]]),
             routers=pa.concat_tables([routing.ROUTERS.empty_table(), *found[ROUTERS]]),

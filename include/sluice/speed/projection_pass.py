@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
@@ -20,10 +20,13 @@ from sluice.speed.state_pass import StateStores
 from sluice.state.backfilled import Backfilled
 from sluice.state.blocks import BlockId
 from sluice.state.cells import online_cells
+from sluice.state.damage import DAMAGE, damaged, damaged_pointers
 from sluice.state.state import read_blocks
 from sluice.state.written import ChangedResults, Written
 from sluice.storage.hbase import RESULTS
 from sluice.storage.tables.backfills import Backfills
+from sluice.storage.tables.epochs import PeriodKey
+from sluice.storage.tables.recounts import BlockDamage
 from sluice.tasks.spec import ActiveTask
 
 #: The blocks of a job, for Spark and for Arrow; a portion is read and written at once.
@@ -65,8 +68,30 @@ class ProjectionPass:
         """Project these blocks; how many results were written, and which versions' could not be made.
 
         They carry the time of `commit` as HBase's timestamp, and are made of its state or of a later one.
-        Results that are as they were written `last` are left out.
+        Results that are as they were written `last` are left out. So are periods that are set aside, and
+        those with a damaged block are from now on; a rebuild writes their results when it has switched them.
+        That is why the list is read here, after the commits.
         """
+        recounts = self.stores.recounts(self.topic)
+        gone = recounts.of({block.period for block in blocks})
+        while left := [block for block in blocks if block.period not in gone]:
+            try:
+                return self._project(left, backfilled, last)
+            except DAMAGE:
+                new = recounts.set_aside(self._damages({block.period for block in left}, backfilled))
+                if not new:
+                    raise
+                gone |= new
+        return 0, {}
+
+    def _damages(self, periods: Collection[PeriodKey], backfilled: Backfilled) -> list[BlockDamage]:
+        hbase = self.stores.hbase()
+        found = damaged(self.stores.log(self.topic), hbase, periods)
+        return found + damaged_pointers(hbase, backfilled.pointers(periods))
+
+    def _project(
+        self, blocks: Sequence[BlockId], backfilled: Backfilled, last: Written | None
+    ) -> tuple[int, Failures]:
         log = self.stores.log(self.topic)
         found = read_blocks(log, self.stores.hbase(), blocks)
         series, seqs, unread = found.rows()

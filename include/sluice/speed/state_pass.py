@@ -18,16 +18,30 @@ import pyarrow as pa
 
 from sluice.engine.merge import merge_guarded
 from sluice.engine.set_aside import Failures, TasksFailed, Version, to_table
-from sluice.engine.wire import FAILED, FOUND, KEYS, OLD, OUTGROWN, PARTIAL, STATE, STATED, rows_of
+from sluice.engine.wire import (
+    DAMAGED,
+    FAILED,
+    FOUND,
+    KEYS,
+    LOST,
+    OLD,
+    OUTGROWN,
+    PARTIAL,
+    STATE,
+    STATED,
+    rows_of,
+)
 from sluice.runtime.settings import Settings
 from sluice.speed.routed.learning import learnt
 from sluice.state.blocks import BlockId, periods
+from sluice.state.damage import DAMAGE, damaged
 from sluice.state.merging import Changes, Touch, merge_into_blocks
 from sluice.state.state import AttemptState
 from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine_at
 from sluice.storage.tables.commits import CommitLog
 from sluice.storage.tables.epochs import CommittedColumns, PeriodKey, StatePeriod
+from sluice.storage.tables.recounts import Recounts
 
 #: A block over this is not written: HBase takes no cell over 10 MiB.
 MOST_CELL = 8 << 20
@@ -39,6 +53,8 @@ class StateStores(Hashable, Protocol):
     def hbase(self) -> HBase: ...
 
     def log(self, topic: str) -> CommitLog: ...
+
+    def recounts(self, topic: str) -> Recounts: ...
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,9 @@ class Connections:
 
     def log(self, topic: str) -> CommitLog:
         return CommitLog(engine_at(self.postgres, self.authority), topic)
+
+    def recounts(self, topic: str) -> Recounts:
+        return Recounts(engine_at(self.postgres, self.authority), topic)
 
 
 _own = threading.local()
@@ -128,6 +147,8 @@ class StatePass:
             )
         except TasksFailed as error:
             failed |= error.failures
+        except DAMAGE as error:
+            return [(LOST, self._damaged(log, keys, error))]
         if failed:  # the batch is counted again without them: what is written now would be for nothing
             return [(FAILED, to_table(failed))]
         stated, late = self._stated(changes, known)
@@ -145,6 +166,14 @@ class StatePass:
             (OLD, pa.Table.from_pylist(old, schema=OUTGROWN)),
             (KEYS, learnt(partials, self.routed, self._shares(changes))),
         ]
+
+    def _damaged(self, log: CommitLog, keys: Collection[PeriodKey], error: Exception) -> pa.Table:
+        """DAMAGED: which of these periods cannot be read. Raises the error if all can, by now."""
+        found = damaged(log, self.stores.hbase(), keys)
+        if not found:
+            raise error
+        rows = [{**vars(each.of), "why": each.why} for each in found]
+        return pa.Table.from_pylist(rows, schema=DAMAGED)
 
     def _shares(self, changes: Changes) -> dict[Version, float]:
         """Which part of the buckets of each version with spread periods is this task's."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 from kafka.errors import KafkaError
@@ -15,6 +16,7 @@ from kafka.errors import KafkaError
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import TasksFailed, Version
 from sluice.engine.wire import FOUND
+from sluice.runtime.crash_points import crash_point
 from sluice.runtime.positions import PartitionLog
 from sluice.speed.doubles import gather
 from sluice.speed.laps import Laps
@@ -30,6 +32,7 @@ from sluice.storage.hbase import STATE, HBase
 from sluice.storage.tables import tallies
 from sluice.storage.tables.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim
 from sluice.storage.tables.epochs import CommittedColumns, Epochs, PeriodKey, StatePeriod
+from sluice.storage.tables.recounts import BlockDamage
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +63,13 @@ class CountedBatch:
 def nothing() -> CountedBatch:
     """A batch without lines."""
     return CountedBatch(Gathered.of(FOUND.empty_table()), ByteLedger(), [])
+
+
+class StateChanged(RuntimeError):
+    """A block that is not in HBase is not missed any more: retention or another writer took its period."""
+
+    def __init__(self, topic: str, why: str) -> None:
+        super().__init__(f"topic {topic!r}: {why}, and its period has changed: the batch is counted again")
 
 
 class Writer:
@@ -154,16 +164,24 @@ class Writer:
             laps.lap("pass")
             if found.failed:
                 raise TasksFailed(found.failed)
+            if found.damaged.num_rows:
+                self.forget(_set_aside(self._stores, self._commits.topic, found.damaged))
+                continue
             periods, late = changed(found.stated, self.seq + 1)
             if not late:
                 return CountedBatch(found, ledger, periods)
             log.info("topic %s: %d periods are too large: counted again", self._commits.topic, len(late))
             self._known.widen(late)
 
+    def forget(self, periods: Iterable[PeriodKey]) -> None:
+        """Forget periods that have no state any more: they begin anew with the next attempt."""
+        self._known.forget(periods)
+
     def commit(self, end: dict[str, int], versions: Collection[Version], counted: CountedBatch) -> Commit:
         """Make the batch true in one transaction.
 
-        Raises FencedOut if another writer was first, LogMoved if the records may be others by now.
+        Raises FencedOut if another writer was first, LogMoved if the records may be others by now, and
+        PeriodsGone: then the batch may be counted again.
         """
         self._offsets.check_topic()
         commit = self._commit(end, versions, counted)
@@ -244,6 +262,28 @@ class Writer:
             periods=counted.periods,
             read_at=self._offsets.read_at,
         )
+
+
+def _set_aside(stores: StateStores, topic: str, damaged: pa.Table) -> set[PeriodKey]:
+    """Let periods with damaged blocks begin anew with the next attempt; a rebuild counts what came before.
+
+    Raises StateChanged if they are others by now.
+    """
+    found = [damage_of(row) for row in damaged.to_pylist()]
+    gone = stores.recounts(topic).set_aside(found)
+    if not gone:
+        raise StateChanged(topic, found[0].why)
+    for each in found:
+        log.error("topic %s: %s: its period is set aside", topic, each.why)
+    crash_point("set_aside")
+    return gone
+
+
+def damage_of(row: dict[str, Any]) -> BlockDamage:
+    """A row of DAMAGED."""
+    why = row.pop("why")
+    period = StatePeriod(**row)
+    return BlockDamage(period.key, why, period)
 
 
 def _day_lines(row: dict[str, int]) -> DayLines:

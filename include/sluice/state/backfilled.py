@@ -1,16 +1,15 @@
-"""What backfills counted, added to the speed layer's state whenever results are projected.
+"""What backfills and rebuilds counted, added to the speed layer's state whenever results are projected.
 
 Each line of a version has one owner: the backfill owns the lines below the start of the version's first
 commit, and the speed layer owns those from there on. Each keeps accumulators of its own. A result is made of
 both. So the period in which the version was born is whole, and each of its lines is counted once, no matter
-which of the two projects last.
+which of the two projects last. A rebuild owns lines in the same way: those below its cut.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from datetime import date
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from sluice.engine.set_aside import Failures, each_or_all
 from sluice.state.blocks import BlockId, bucket_hash, periods, unpack
 from sluice.state.portions import read_portions
 from sluice.storage.hbase import STATE, STATE_FAMILY, HBase
-from sluice.storage.tables.backfills import BackfillPointer, Backfills, versions_of
+from sluice.storage.tables.backfills import BackfillPointer, Backfills
 from sluice.storage.tables.commits import Version
 from sluice.storage.tables.epochs import PeriodKey
 
@@ -36,8 +35,8 @@ class BackfillMissing(RuntimeError):
 
     def __init__(self, pointer: BackfillPointer) -> None:
         super().__init__(
-            f"block {pointer.row}, column {pointer.column}, of a backfill of task {pointer.task_id} is not "
-            f"in HBase: fill {pointer.day} again by `sluice tasks backfill`, or see the runbook"
+            f"block {pointer.row}, column {pointer.column}, of what was counted from the archive for task "
+            f"{pointer.task_id} on {pointer.day} is not in HBase: its period is set aside"
         )
 
 
@@ -77,6 +76,10 @@ class Backfilled:
                 self._forget()
         raise AssertionError
 
+    def pointers(self, wanted: Iterable[PeriodKey]) -> list[BackfillPointer]:
+        """All blocks of these periods, as the book has them now."""
+        return self._book.pointers(wanted)
+
     @property
     def revision(self) -> int:
         """How often the topic's filled days had changed when `added` was called last."""
@@ -91,9 +94,8 @@ class Backfilled:
         revision = self._book.revision(self._topic)
         if revision != self._revision:
             self._forget()
-            filled = self._book.filled(self._topic)
-            self._versions = versions_of(filled)
-            self._unsettled = versions_of(day for day in filled if not day.projected)
+            self._versions = self._book.with_blocks(self._topic)
+            self._unsettled = self._book.unsettled(self._topic)
             self._revision = revision
 
     def _forget(self) -> None:
@@ -167,12 +169,20 @@ def needed(touched: pa.Table, pointers: Iterable[BackfillPointer]) -> list[Backf
 
 
 def add(touched: pa.Table, blocks: Mapping[BackfillPointer, bytes]) -> tuple[pa.Table, Failures]:
-    """`touched` (merged PARTIALS) merged with its series' rows in the blocks, and what failed."""
+    """`touched` (merged PARTIALS) merged with its series' rows in the blocks, and what failed.
+
+    Raises BadBlock.
+    """
+
+    by_version: defaultdict[Version, dict[BackfillPointer, bytes]] = defaultdict(dict)
+    for pointer, data in blocks.items():
+        by_version[pointer.period[:2]][pointer] = data
+    # Here, because a damaged block is its period's fault, and not its task's.
+    unpacked = {version: apart(own) for version, own in by_version.items()}
 
     def merged(own: pa.Table) -> pa.Table:
         versions = {period[:2] for period in periods(own)[0]}
-        mine = {p: data for p, data in blocks.items() if (p.task_id, p.version) in versions}
-        return onto(own, *(unpack(day) for day in _by_day(mine).values()))
+        return onto(own, *(rows for version in sorted(versions) for rows in unpacked.get(version, ())))
 
     done, failures = each_or_all(merged, touched)
     return pa.concat_tables(done) if done else touched.slice(0, 0), failures
@@ -184,12 +194,12 @@ def onto(own: pa.Table, *others: pa.Table) -> pa.Table:
     return rows.take(pa.array(np.unique(numbers[: own.num_rows])))
 
 
-def _by_day(blocks: Mapping[BackfillPointer, bytes]) -> dict[date, dict[BlockId, bytes]]:
-    """The blocks by day: a period that lies in several days has a block of that name in each."""
-    days: defaultdict[date, dict[BlockId, bytes]] = defaultdict(dict)
+def apart(blocks: Mapping[BackfillPointer, bytes]) -> list[pa.Table]:
+    """PARTIALS of each owner and day: a period may have a block of the same name in each of them."""
+    owners: defaultdict[str, dict[BlockId, bytes]] = defaultdict(dict)
     for pointer, data in blocks.items():
-        days[pointer.day][BlockId.of(pointer.period, pointer.layout, pointer.bucket)] = data
-    return dict(days)
+        owners[pointer.owner][BlockId.of(pointer.period, pointer.layout, pointer.bucket)] = data
+    return [unpack(own) for own in owners.values()]
 
 
 def keys_of(table: pa.Table) -> pa.Table:

@@ -94,10 +94,8 @@ def unpack_touched(
         try:
             for rows in _streams(data):
                 alike.setdefault(tuple(rows.schema.names), []).append((block, rows))
-        except (pa.ArrowInvalid, OSError) as error:
-            raise BadBlock(
-                f"block {block.row} is damaged ({error}): restore it from a backup of HBase"
-            ) from None
+        except (pa.ArrowException, OSError) as error:
+            raise BadBlock(f"block {block.row} is damaged ({error})") from None
     groups = alike.values()
     touched = [np.empty(0, np.int64), *(_touched(*one, before) for group in groups for one in group)]
     named = [partials_schema().empty_table(), *(_name(group) for group in groups)]

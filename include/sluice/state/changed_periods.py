@@ -86,6 +86,12 @@ class KnownPeriods:
         """Let a single task have each of these periods from now on, until it has a wider layout."""
         self._whole |= set(keys)
 
+    def forget(self, keys: Iterable[PeriodKey]) -> None:
+        """Forget periods that have no state any more: they begin anew with the next batch."""
+        for key in keys:
+            self._periods.pop(key, None)
+            self._whole.discard(key)
+
     def committed(self, periods: Iterable[StatePeriod], outgrown: Iterable[PeriodKey]) -> None:
         """Note the periods that a commit changed, and those that need a wider layout."""
         for period in periods:

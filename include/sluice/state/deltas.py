@@ -21,8 +21,7 @@ writer does not know what is in the row. Why nothing is lost or counted twice al
 - *A driver that starts again* knows no period. The first batch that touches one reads it and writes bases.
 - *Columns of no use* stay until the next fold of their row. A fold deletes what its base does not need: what
   the fold before replaced. So a reader of the commit before still finds the base and the deltas.
-- *A base that HBase lost* is noticed where a period has one block: deltas without a base are refused. In a
-  wider layout a lost block looks like an empty one, as it does without deltas.
+- *A base that HBase lost* is noticed: each bucket of a layout has a base, and deltas without one are refused.
 
 The limit of series is checked by folds alone. A merge that raises is noticed by a fold or by a reader.
 """

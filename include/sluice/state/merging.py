@@ -21,7 +21,7 @@ from sluice.engine.set_aside import (
     versions_of,
 )
 from sluice.runtime.arrays import Ints
-from sluice.state.blocks import BlockId, pack_all, periods, unpack, unpack_touched
+from sluice.state.blocks import BlockId, pack, pack_all, periods, unpack, unpack_touched
 from sluice.state.deltas import apart, combined, newest
 from sluice.state.portions import portions
 from sluice.storage.tables.epochs import PeriodKey
@@ -234,7 +234,11 @@ class _Merge:
             grown |= outgrown
             new = pack_all(whole, grown, seqs if self.load.touch else None)
             outgrown = _outgrown(new)
-        return new, [block for block in old if block in loaded]
+        # Each bucket has a block, so that one which is gone is known to be lost.
+        nothing = pack(whole.slice(0, 0), seqs[:0] if self.load.touch else None)
+        layouts = {block.period: block.layout for block in new}
+        empty = {BlockId.of(own, n, at): nothing for own, n in layouts.items() for at in range(n)}
+        return empty | new, [block for block in old if block in loaded]
 
 
 def _merged(whole: pa.Table) -> tuple[pa.Table, Ints]:

@@ -53,7 +53,7 @@ class BlockMissing(RuntimeError):
     def __init__(self, block: BlockId, seq: int) -> None:
         super().__init__(
             f"block {block.row} of commit {seq} is not in HBase: either retention dropped it or another "
-            "speed layer replaced it, and starting again helps, or HBase lost it; then see the runbook"
+            "speed layer replaced it, and starting again helps; or HBase lost it: its period is set aside"
         )
 
 
@@ -149,7 +149,7 @@ def read_state(
                 found[block] = Content.of(own, names)
         if seq == snapshot.head:
             for block in ids:
-                _check(block, snapshot.periods[block.period], found.get(block))
+                check(block, snapshot.periods[block.period], found.get(block))
         return StateRead(snapshot, found)
     raise RuntimeError(f"the layouts of {len(keys)} periods changed {ATTEMPTS} times while they were read")
 
@@ -180,14 +180,12 @@ def _laid_out(snapshot: Snapshot) -> dict[PeriodKey, tuple[int, int]]:
     return {key: (period.layout, period.since) for key, period in snapshot.periods.items()}
 
 
-def _check(block: BlockId, period: StatePeriod, found: Content | None) -> None:
-    """Raise BlockMissing if a period's only block is not of the commit that changed the period last.
+def check(block: BlockId, period: StatePeriod, found: Content | None) -> None:
+    """Raise BlockMissing if a block is not there, or is only deltas: each bucket of a layout has a base.
 
-    Such a block has a base.
+    A period's only block is of the commit that changed the period last.
     """
-    if period.layout > 1:
-        return
-    if found is None or found.newest != period.seq or is_delta(found.names[0]):
+    if found is None or is_delta(found.names[0]) or (period.layout == 1 and found.newest != period.seq):
         raise BlockMissing(block, period.seq)
 
 
@@ -235,7 +233,7 @@ class AttemptState:
             self._refuse_if_later(cells)
             names = self._readable.current(cells, period.since)
             content = Content.of(cells, names) if names else None
-            _check(block, period, content)
+            check(block, period, content)
             self._rows[block] = cells
             if content is not None:
                 self._current[block] = content

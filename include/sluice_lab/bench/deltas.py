@@ -19,7 +19,7 @@ from sluice.state import deltas
 from sluice.state.dealing import Dealing
 from sluice.state.state import read_state
 from sluice.storage.tables.epochs import CommittedColumns, Snapshot
-from sluice_lab.bench.emulated import MemoryLog
+from sluice_lab.bench.emulated import MemoryLog, NothingAside
 from sluice_lab.bench.outcome import Bar, Cell, Outcome, Table
 from sluice_lab.bench.workers import PLAN, partials, writer
 
@@ -75,6 +75,9 @@ class MemoryStores:
 
     def log(self, topic: str) -> Any:
         return self.memory
+
+    def recounts(self, topic: str) -> Any:
+        return NothingAside()
 
 
 class InProcessPass:

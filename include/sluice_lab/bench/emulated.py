@@ -19,6 +19,7 @@ from sluice.storage.hbase import Cells
 from sluice.storage.postgres import engine_at
 from sluice.storage.tables.commits import Commit, CommitHead, CommitLog, LedgerRow, Version
 from sluice.storage.tables.epochs import Epochs, PeriodKey, StatePeriod
+from sluice.storage.tables.recounts import Recounts
 
 
 @dataclass
@@ -132,6 +133,13 @@ class MemoryLog:
         return {key: self._periods[key] for key in wanted if key in self._periods}
 
 
+class NothingAside:
+    """In the place of `Recounts`: no period is set aside."""
+
+    def of(self, keys: object) -> set[PeriodKey]:
+        return set()
+
+
 @dataclass(frozen=True, eq=False)
 class SlowStores:
     """Where a task of the state finds both; for this process and those that are forked from it."""
@@ -144,6 +152,9 @@ class SlowStores:
 
     def log(self, topic: str) -> Any:
         return self.memory
+
+    def recounts(self, topic: str) -> Any:
+        return NothingAside()
 
 
 @dataclass(frozen=True)
@@ -160,3 +171,6 @@ class SlowConnections:
 
     def log(self, topic: str) -> CommitLog:
         return CommitLog(engine_at(self.postgres), topic)
+
+    def recounts(self, topic: str) -> Recounts:
+        return Recounts(engine_at(self.postgres), topic)

@@ -195,9 +195,11 @@ class SpanOut(BaseModel):
 
     first: datetime = Field(description="The start of the first of them.")
     last: datetime = Field(description="The start of the last of them.")
-    periods: int = Field(description="How many they are, of those with rows.")
+    periods: int = Field(description="How many they are, of those with rows, or being counted again.")
     state: PeriodState = Field(
-        description="final: published. superseded: published, and to be computed again. open: counted so far."
+        description="final: published. superseded: published, and to be computed again. open: counted so "
+        "far. recounting: being counted again from the archive, and without rows until then; a roll-up with "
+        "such a period lacks its lines."
     )
     commit: int | None = Field(None, description="The speed layer's commit that open periods are as of.")
     run_id: str | None = Field(None, description="The nightly run that computed the others.")

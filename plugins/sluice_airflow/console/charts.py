@@ -118,7 +118,7 @@ def _published(pinned: Pinned, starts: range) -> bool:
             return False
         # A range ends after the start of its last period; the next one begins where that period ends.
         reached = max(reached, own.end(own.start(each.until - 1)))
-    return reached >= starts.stop and not sides.open
+    return reached >= starts.stop and not sides.open and not sides.recounted
 
 
 def _with(request: Request, **changes: str | None) -> str:

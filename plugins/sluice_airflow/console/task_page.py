@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Annotated
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
@@ -14,6 +14,7 @@ from sluice.batch.backfill.published import note, superseded
 from sluice.stack.airflow.answers import AirflowError
 from sluice.storage.tables.archive_expiry import DaysExpired
 from sluice.storage.tables.backfills import Backfill, Backfills, DaysDropped
+from sluice.storage.tables.recounts import Recounts
 from sluice.tasks.changes import ChangeAction, to_yaml
 from sluice.tasks.versions import HistoryEntry
 from sluice_airflow.api.security import Reader, Writer
@@ -41,6 +42,12 @@ class Books:
     def superseded(self, backfills: list[Backfill]) -> str:
         """What is to be known of filled days that were published before; empty if there are none."""
         return note(superseded(self.database, backfills))
+
+    def recounted(self, topic: str, task_id: int) -> list[datetime]:
+        """When the task's periods begin that are being counted again, in order."""
+        found = Recounts(self.database, topic).all()
+        starts = (each.period_start for each in found if each.task_id == task_id and not each.switched)
+        return sorted(datetime.fromtimestamp(start / 1000, UTC) for start in starts)
 
 
 AtBooks = Annotated[Books, Depends()]
@@ -158,6 +165,7 @@ def _shown(
         backfills=backfills,
         skipped=skipped(books.database, found.topic, found.key),
         superseded=books.superseded(backfills),
+        recounted=books.recounted(found.topic, found.task_id),
         name=name,
         said=said,
         wrong=wrong,

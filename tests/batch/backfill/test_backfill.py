@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from sluice.batch import offline
 from sluice.batch.backfill import backfill
-from sluice.batch.backfill.backfill import day_prefix
+from sluice.batch.backfill.day_count import day_prefix
 from sluice.batch.retention import TopicRetention
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
@@ -33,7 +33,7 @@ from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.projector import Projector
 from sluice.speed.state_pass import Connections, StatePass
-from sluice.speed.writer import COMMITS_APART
+from sluice.speed.writer import COMMITS_APART, damage_of
 from sluice.stack.environment import own_environment
 from sluice.state.backfilled import Backfilled
 from sluice.state.changed_periods import KnownPeriods, changed, outgrown
@@ -45,6 +45,7 @@ from sluice.storage.tables.backfills import Backfill, Backfills
 from sluice.storage.tables.commits import Commit, Version
 from sluice.storage.tables.days import Days
 from sluice.storage.tables.epochs import CommittedColumns, Epochs
+from sluice.storage.tables.recounts import Recounts
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from sluice.transmission.line_identity import identify
 from sluice.transmission.line_schema import IDENTITY
@@ -117,18 +118,7 @@ class Layers(TwoLayers):
         plan = EnginePlan.of(tasks.values(), self.settings.limits, TopicSpec(name=self.topic))
         counted = count(unique, plan)
         self._seq += 1
-        token = secrets.token_hex(8)
-        merging = StatePass(
-            stores=Connections.of(self.settings),
-            topic=self.topic,
-            seq=self._seq,
-            token=token,
-            readable=CommittedColumns(self._seq - 1, self._epochs),
-            series=self.settings.limits.series,
-            periods=self._known.all(),
-        )
-        rows = [rows_of([(PARTIAL, counted.partials)], 0)]
-        stated = Gathered.of(pa.Table.from_batches(merging(rows), FOUND)).stated
+        stated, token = self._merged(counted.partials)
         periods, _ = changed(stated, self._seq)
         now = datetime.now(UTC).replace(microsecond=0)  # a clock that is behind HBase's
         self._committed_at = max(now, self._committed_at + COMMITS_APART)
@@ -156,6 +146,26 @@ class Layers(TwoLayers):
         self._epochs = self._epochs.then(self._seq, token)
         self._known.committed(periods, outgrown(stated))
         self._projector.project()
+
+    def _merged(self, partials: pa.Table) -> tuple[pa.Table, str]:
+        """Merge the batch into the blocks, as `Writer.count` does; returns STATED and the attempt's token."""
+        while True:
+            token = secrets.token_hex(8)
+            merging = StatePass(
+                stores=Connections.of(self.settings),
+                topic=self.topic,
+                seq=self._seq,
+                token=token,
+                readable=CommittedColumns(self._seq - 1, self._epochs),
+                series=self.settings.limits.series,
+                periods=self._known.all(),
+            )
+            rows = [rows_of([(PARTIAL, partials)], 0)]
+            found = Gathered.of(pa.Table.from_batches(merging(rows), FOUND))
+            if not found.damaged.num_rows:
+                return found.stated, token
+            lost = [damage_of(row) for row in found.damaged.to_pylist()]
+            self._known.forget(Recounts(self.database, self.topic).set_aside(lost))
 
     def _versions(self, wanted: Iterable[Version]) -> dict[Version, ActiveTask]:
         return {version: self.tasks.version(*version) for version in set(wanted)}
@@ -258,7 +268,7 @@ def test_filling_again_changes_nothing_and_other_days_add_up(layers: Layers) -> 
     layers.fill("new", second, second)
     layers.agree("new")
     pointers = layers.book.pointers([(p.task_id, p.version, p.period_start) for p in _pointers(layers)])
-    prefix = day_prefix(f"{pointers[0].task_id}v1", second).encode()
+    prefix = day_prefix((pointers[0].task_id, 1), second).encode()
     cells = dict(layers.hbase.scan(STATE, prefix=prefix))
     kept = {(p.row.encode(), p.column.encode()) for p in pointers}
     assert {(row, name) for row, names in cells.items() for name in names} <= kept

@@ -33,36 +33,27 @@ from __future__ import annotations
 
 import logging
 import re
-import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sluice.archive import index
-from sluice.batch import day_job
-from sluice.batch.backfill.day_blocks import BLOCKS, to_blocks, to_partials
+from sluice.batch.backfill.day_count import DayCount, day_prefix, prune
 from sluice.batch.backfill.projection import Projection
-from sluice.batch.barred import barred
 from sluice.batch.damage import damaged_file
-from sluice.batch.day_lines import DayOf
-from sluice.batch.reckoned import Parts, Tell, Told, gathered
-from sluice.batch.scan import mapped
+from sluice.batch.reckoned import Parts, Told, gathered
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import of_version, partials_schema
+from sluice.engine.schema import of_version
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
-from sluice.state.blocks import BlockId
 from sluice.state.portions import read_portions
-from sluice.state.state import BLOCKS_A_PUT
-from sluice.storage.hbase import STATE, HBase
+from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
 from sluice.storage.tables import archive_expiry, tallies
 from sluice.storage.tables.backfills import (
     Backfill,
-    BackfillPointer,
     Backfills,
     BackfillState,
     DaysDropped,
@@ -70,13 +61,12 @@ from sluice.storage.tables.backfills import (
     Filling,
 )
 from sluice.storage.tables.days import Days
-from sluice.storage.tables.epochs import column
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -85,9 +75,6 @@ log = logging.getLogger(__name__)
 # without one), and for an archiver that is behind to catch up.
 WAIT_SECONDS = 600.0
 POLL_SECONDS = 1.0
-# A day's periods are dealt out to PARTS Python workers, which run one after the other on one machine. Each
-# holds the series of its periods.
-PARTS = 16
 # What Spark says of an error in a Python worker; the traceback's last line has the class and the message.
 TRACEBACK = "Traceback (most recent call last)"
 RAISED = re.compile(r"^(?:\w+\.)*(?P<kind>\w+): (?P<said>.+)$", re.MULTILINE)
@@ -200,7 +187,8 @@ class _Run:
         lines = 0
         if not any(each.day == day for each in self._filled()):
             told = self.spark.sparkContext.accumulator({}, Told())
-            pointers, lines = self._write(day, told.add)
+            count = DayCount(self.spark, self.settings, self.hbase, self.backfill.topic, self.boundary)
+            pointers, lines = count.write(day, self.own, self.backfill.id, told.add)
             crash_point("backfill_blocks")
             filling.replace(day, pointers, lines, *self._outcomes(told.value))
             crash_point("backfill_replaced")
@@ -210,7 +198,8 @@ class _Run:
             filling.hold()
             written += projection.project(some)
         filling.set_projected(day)
-        prune(self.hbase, self.backfill.label, day, pointers)
+        prefix = day_prefix(self.version, day)
+        prune(self.hbase, prefix, self.book.rows_at(prefix))
         log.info(
             "%s %s: %d lines, %d blocks, %d results", self.backfill.label, day, lines, len(pointers), written
         )
@@ -226,83 +215,6 @@ class _Run:
     @property
     def version(self) -> tuple[int, int]:
         return self.task.task_id, self.task.version
-
-    def _write(self, day: date, told: Tell) -> tuple[list[BackfillPointer], int]:
-        """Count the day and write its blocks; returns their pointers, and how many lines there are."""
-        name = column(self.backfill.id, secrets.token_hex(8))
-        pointers: list[BackfillPointer] = []
-        cells: list[tuple[bytes, dict[bytes, bytes]]] = []
-        lines = 0
-        for row in self._blocks(day, told):
-            period = (self.task.task_id, self.task.version, row.period_start)
-            data = bytes(row.data)
-            pointers.append(point(BlockId.of(period, row.layout, row.bucket), day, name, len(data)))
-            cells.append((pointers[-1].row.encode(), {name: data}))
-            lines += row.lines
-            if len(cells) == BLOCKS_A_PUT:
-                self.hbase.put(STATE, cells)
-                cells = []
-        self.hbase.put(STATE, cells)
-        return pointers, lines
-
-    def _blocks(self, day: date, told: Tell) -> Iterator[_Block]:
-        """The day's blocks (BLOCKS), as Spark makes them."""
-        which = DayOf(self.backfill.topic, day)
-        files = index.files_for(self.settings, which.topic, day, self.boundary)
-        if not files:
-            return iter(())
-        paths = [self.settings.hdfs.namenode + file.path for file in files]
-        parts = day_job.partitions(self.spark, files, day)
-        records = day_job.archived(self.spark, paths, self.boundary)
-        lines = day_job.unique(records, which, self.own, parts)
-        gone = barred(self.book.engine, which.topic)
-        counting = partial(to_partials, own=self.own, places=gone, told=told)
-        partials = mapped(lines, counting, partials_schema())
-        blocks: DataFrame = mapped(
-            partials.repartition(PARTS, "period_start"),
-            partial(to_blocks, series=self.settings.limits.series),
-            BLOCKS,
-        )
-        rows: Iterator[_Block] = blocks.toLocalIterator()
-        return rows
-
-
-class _Block:
-    """A row of BLOCKS: the fields that Spark's Row has."""
-
-    period_start: int
-    layout: int
-    bucket: int
-    lines: int
-    data: bytes
-
-
-def point(block: BlockId, day: date, name: bytes, size: int) -> BackfillPointer:
-    """A pointer to a day's block, e.g. to row ``b3v2/2015-05-17/1431857100000/4/1``."""
-    return BackfillPointer(
-        row=f"{day_prefix(f'{block.task_id}v{block.version}', day)}{block.row.partition('/')[2]}",
-        task_id=block.task_id,
-        version=block.version,
-        day=day,
-        period_start=block.period_start,
-        layout=block.layout,
-        bucket=block.bucket,
-        column=name.decode(),
-        bytes=size,
-    )
-
-
-def day_prefix(label: str, day: date) -> str:
-    """How a version's filled day's rows in `state` begin; no row of the speed layer does so."""
-    return f"b{label}/{day}/"
-
-
-def prune(hbase: HBase, label: str, day: date, pointers: Sequence[BackfillPointer]) -> int:
-    """Delete the day's columns that nothing points to; returns how many rows had some."""
-    kept = {(pointer.row.encode(), pointer.column.encode()) for pointer in pointers}
-    found = hbase.scan(STATE, prefix=day_prefix(label, day).encode(), row_filter="KeyOnlyFilter()")
-    stale = [(row, [name for name in cells if (row, name) not in kept]) for row, cells in found]
-    return hbase.delete(STATE, [(row, names) for row, names in stale if names])
 
 
 def archived_to(positions: dict[int, int], boundary: dict[int, int]) -> bool:

@@ -23,9 +23,11 @@ from sluice.state.blocks import BlockId, unpack
 from sluice.state.merging import merge_into_blocks
 from sluice.transmission.line_schema import LINE_SCHEMA
 
-#: A block of one day of one version, as an executor hands it to the driver.
+#: A block of one day of a version, as an executor hands it to the driver.
 BLOCKS = pa.schema(
     [
+        ("task_id", pa.int32()),
+        ("version", pa.int32()),
         ("period_start", pa.int64()),
         ("layout", pa.int32()),
         ("bucket", pa.int32()),
@@ -51,7 +53,7 @@ def to_partials(
 
 
 def to_blocks(batches: Iterator[pa.RecordBatch], series: int) -> Iterator[pa.RecordBatch]:
-    """PARTIALS of one version to BLOCKS, which are the same for the same lines.
+    """PARTIALS to BLOCKS, which are the same for the same lines.
 
     All rows of a period must be here together. Raises TasksFailed where a period has more than `series`
     series.
@@ -62,6 +64,8 @@ def to_blocks(batches: Iterator[pa.RecordBatch], series: int) -> Iterator[pa.Rec
         some = blocks[begin : begin + BLOCKS_A_BATCH]
         yield pa.RecordBatch.from_arrays(
             [
+                pa.array([block.task_id for block, _ in some], pa.int32()),
+                pa.array([block.version for block, _ in some], pa.int32()),
                 pa.array([block.period_start for block, _ in some], pa.int64()),
                 pa.array([block.layout for block, _ in some], pa.int32()),
                 pa.array([block.bucket for block, _ in some], pa.int32()),

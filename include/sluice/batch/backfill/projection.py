@@ -1,4 +1,4 @@
-"""Projects a filled day's series from the state of the speed layer and of the backfills."""
+"""Projects a filled day's series, or periods that were counted again, from all parts of the state."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from functools import partial
 
 import pyarrow as pa
 
+from sluice.engine.merge import merge
 from sluice.engine.results import results
 from sluice.engine.set_aside import TasksFailed
-from sluice.state.backfilled import Backfilled, keys_of, onto, read_blocks
+from sluice.state.backfilled import Backfilled, apart, keys_of, onto, read_blocks
 from sluice.state.blocks import BlockId, bucket_hash, periods, unpack
 from sluice.state.cells import online_cells
 from sluice.state.state import read_state
@@ -46,6 +47,24 @@ class Projection:
             raise TasksFailed(failures)
         version = (self._task.task_id, self._task.version)
         cells = online_cells(results(whole, {version: self._task}))
+        return self._hbase.put_table(RESULTS, cells, timestamp=stamp)
+
+    def project_periods(self, starts: Sequence[int]) -> int:
+        """Project all series of these periods; returns how many results were written.
+
+        Raises what DAMAGE names if a block of them cannot be read.
+        """
+        keys = [(self._task.task_id, self._task.version, start) for start in starts]
+        head = self._log.head()  # first, as above
+        stamp = round(head.committed_at.timestamp() * 1000) + 1 if head else 1
+        rows, _, failures = read_state(self._log, self._hbase, keys).rows()
+        if failures:
+            raise TasksFailed(failures)
+        blocks = read_blocks(self._hbase, self._book.pointers(keys))
+        whole = merge(pa.concat_tables([rows, *apart(blocks)]))
+        if not whole.num_rows:
+            return 0
+        cells = online_cells(results(whole, {keys[0][:2]: self._task}))
         return self._hbase.put_table(RESULTS, cells, timestamp=stamp)
 
     def _speed(self, keys: pa.Table) -> pa.Table:

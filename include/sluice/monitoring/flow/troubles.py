@@ -22,7 +22,7 @@ RESULTS, TASK, WATCH = "results-that-lag", "a-task-failed", "the-watch-is-silent
 AGENT, DAY, NIGHT = "a-flume-agent-fails", "a-failed-reconciliation", "a-night-that-failed-for-one-topic"
 RETENTION, FILL, UNITS = "retention", "fill-a-new-task-backwards", "units-and-their-hosts"
 FILES = "the-archives-files"
-HOST = "a-host-does-not-answer"
+HOST, LOST_STATE = "a-host-does-not-answer", "state-that-was-lost"
 CERTIFICATE = "the-certificate-of-the-doors-ends"
 #: The box that stands on a daemon; the others stand for themselves.
 STANDS_ON = {
@@ -55,6 +55,7 @@ OF_DAG = {
     "retention": ("nightly", RETENTION),
     "compaction": ("archive", FILES),
     "task_backfill": ("nightly", FILL),
+    "rebuild": ("speed", LOST_STATE),
     "reconcile": ("reconcile", DAY),
 }
 #: The box and the paragraph of each source of alerts, but of collection and airflow.
@@ -62,6 +63,7 @@ OF_SOURCE = {
     "archive": ("archive", LAG),
     "job archiver": ("archive", LAG),
     "job speed_layer": ("speed", SPEED),
+    "state": ("speed", LOST_STATE),
     "nightly": ("nightly", TASK),
     "reconcile": ("reconcile", DAY),
     "open_periods": ("reconcile", DAY),

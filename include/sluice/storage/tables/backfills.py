@@ -25,6 +25,10 @@ from sluice.storage.tables.commits import PATIENCE_SECONDS, ROWS_A_STATEMENT, Ve
 from sluice.storage.tables.epochs import PeriodKey
 from sluice.storage.tables.tallies import TallyLayer, replace
 
+#: How the rows in `state` begin that backfills write, and those that rebuilds write: no row of the speed
+#: layer begins so.
+FILLED, REBUILT = "b", "r"
+
 
 class BackfillState(StrEnum):
     """How far a backfill is."""
@@ -106,6 +110,11 @@ class BackfillPointer:
     @property
     def period(self) -> PeriodKey:
         return self.task_id, self.version, self.period_start
+
+    @property
+    def owner(self) -> str:
+        """What wrote it, of which version and day, e.g. ``b3v2/2015-05-17``: no period twice in a bucket."""
+        return self.row.removesuffix(f"/{self.period_start}/{self.layout}/{self.bucket}")
 
 
 @dataclass(frozen=True)
@@ -219,6 +228,19 @@ class Backfills:
             query = query.where(t.c.day == day)
         return [FilledDay(**row._mapping) for row in self._rows(query.order_by(t.c.task_id, t.c.version))]
 
+    def with_blocks(self, topic: str) -> set[Version]:
+        """The topic's versions that have blocks of backfills or rebuilds."""
+        t = schema.backfill_blocks.c
+        query = sa.select(t.task_id, t.version).distinct().where(t.topic == topic)
+        return {(row.task_id, row.version) for row in self._rows(query)}
+
+    def unsettled(self, topic: str) -> set[Version]:
+        """The topic's versions whose results a backfill or a rebuild may be writing."""
+        t, r = schema.backfill_days.c, schema.recounts.c
+        lagging = sa.select(t.task_id, t.version).where(t.topic == topic, ~t.projected)
+        rebuilt = sa.select(r.task_id, r.version).where(r.topic == topic, r.switched)
+        return {(row.task_id, row.version) for row in self._rows(sa.union(lagging, rebuilt))}
+
     def pointers(self, periods: Iterable[PeriodKey]) -> list[BackfillPointer]:
         """The blocks of these periods, on all their days."""
         t = schema.backfill_blocks.c
@@ -229,11 +251,18 @@ class Backfills:
         return found
 
     def pointers_of(self, task_id: int, version: int, day: date) -> list[BackfillPointer]:
-        """The blocks of a version's day."""
+        """The blocks of a version's filled day."""
         t = schema.backfill_blocks.c
-        return self._pointers(
-            sa.and_(t.task_id == task_id, t.version == version, t.day == day), t.period_start, t.bucket
-        )
+        own = sa.and_(t.task_id == task_id, t.version == version, t.day == day, _filled())
+        return self._pointers(own, t.period_start, t.bucket)
+
+    def rows_at(self, prefix: str) -> set[tuple[bytes, bytes]]:
+        """The rows that begin so, and the columns of each that count, or will once a rebuild is switched."""
+        t, s = schema.backfill_blocks.c, schema.rebuilt_blocks.c
+        counts = sa.select(t.row, t.column).where(t.row.startswith(prefix, autoescape=True))
+        staged = sa.select(s.row, s.column).where(s.row.startswith(prefix, autoescape=True))
+        rows = self._rows(sa.union(counts, staged))
+        return {(row.row.encode(), row.column.encode()) for row in rows}
 
     @contextmanager
     def filling(self, backfill: Backfill) -> Iterator[Filling]:
@@ -268,7 +297,7 @@ class Backfills:
 
         patiently(write, self.patience)
 
-    def _rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+    def _rows(self, query: sa.Select[Any] | sa.CompoundSelect[Any]) -> Sequence[sa.Row[Any]]:
         def read() -> Sequence[sa.Row[Any]]:
             with self.engine.connect() as connection:
                 return connection.execute(query).all()
@@ -304,7 +333,8 @@ class Filling:
         with self._connection.begin():
             self._connection.execute(
                 sa.delete(blocks).where(
-                    blocks.c.task_id == own.task_id, blocks.c.version == own.version, blocks.c.day == day
+                    *(blocks.c.task_id == own.task_id, blocks.c.version == own.version),
+                    *(blocks.c.day == day, _filled()),
                 )
             )
             for begin in range(0, len(pointers), ROWS_A_STATEMENT):
@@ -338,13 +368,14 @@ class Filling:
         self._connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
 
 
+def _filled() -> sa.ColumnElement[bool]:
+    """Which blocks are of backfills; the others are of rebuilds."""
+    return schema.backfill_blocks.c.row.startswith(FILLED)
+
+
 def next_revision(connection: sa.Connection, topic: str) -> int:
     """Raise the topic's revision within the transaction; concurrent ones wait until it ends."""
     t = schema.backfill_revisions
     statement = insert(t).values(topic=topic, revision=1)
     statement = statement.on_conflict_do_update(index_elements=["topic"], set_={"revision": t.c.revision + 1})
     return int(connection.execute(statement.returning(t.c.revision)).scalar_one())
-
-
-def versions_of(days: Iterable[FilledDay]) -> set[Version]:
-    return {(day.task_id, day.version) for day in days}

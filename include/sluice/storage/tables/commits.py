@@ -52,13 +52,14 @@ class FencedOut(RuntimeError):
 
 
 class PeriodsGone(RuntimeError):
-    """Retention dropped periods whose state a batch was built on, so the batch must not be committed."""
+    """Periods whose state a batch was built on have none any more, so the batch must not be committed."""
 
     def __init__(self, topic: str, periods: Sequence[PeriodKey]) -> None:
         task_id, version, start = periods[0]
+        self.periods = tuple(periods)
         super().__init__(
-            f"topic {topic!r}: retention dropped {len(periods)} periods that this batch was built on, such "
-            f"as that of {task_id}v{version} from {start}: it counts again at the next start"
+            f"topic {topic!r}: retention dropped {len(periods)} periods that this batch was built on, or a "
+            f"rebuild took them, such as that of {task_id}v{version} from {start}: it is counted again"
         )
 
 

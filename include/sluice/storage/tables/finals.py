@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from sluice.storage.postgres import patiently
-from sluice.storage.tables import schema
+from sluice.storage.tables import recounts, schema
 from sluice.storage.tables.backfills import BackfillPointer
 from sluice.storage.tables.commits import PATIENCE_SECONDS, ROWS_A_STATEMENT, Offsets, Version
 from sluice.storage.tables.days import Day, out_of_date, published_now
@@ -81,6 +81,8 @@ class Sides:
     #: The newest commit then; `state` is as of it.
     head: int = field(default=0, compare=False)
     moment: str = field(default="", compare=False)  # see `Finals.moment`
+    #: Periods that are not open, because they are being counted again, and that no range contains.
+    recounted: frozenset[int] = frozenset()
 
 
 class Finals:
@@ -205,10 +207,13 @@ def _sides(connection: sa.Connection, topic: str, version: Version, since: int, 
     filled: dict[int, list[BackfillPointer]] = {}
     for row in _in(connection, schema.backfill_blocks, BackfillPointer, (topic, *version), gaps):
         filled.setdefault(row.period_start, []).append(BackfillPointer(*tuple(row)))
+    again = recounts.starts(connection, topic, version, gaps)
+    unpublished = _gaps(ranges, since, until)
     return Sides(
         final=tuple(ranges),
         superseded=frozenset(late),
-        open=tuple(sorted(state.keys() | filled.keys())),
+        recounted=frozenset(s for s in again if any(begin <= s < end for begin, end in unpublished)),
+        open=tuple(sorted((state.keys() | filled.keys()) - again)),
         state=state,
         filled={start: tuple(own) for start, own in filled.items()},
         head=head or 0,

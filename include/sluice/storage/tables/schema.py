@@ -484,6 +484,57 @@ backfill_revisions = Table(
     Column("revision", BigInteger, nullable=False),
 )
 
+# Requests to count periods again from the archive, and how far each is (`storage.tables.rebuilds`).
+rebuilds = Table(
+    "rebuilds",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("topic", Text, nullable=False),
+    Column("versions", Json),  # [[task id, version], ...]; null: the periods that were set aside
+    Column("first_day", Date),  # null: from the first one on
+    Column("last_day", Date),
+    Column("state", Text, nullable=False),  # requested, counting, switched, finished
+    Column("cut", Json),  # the end of a commit: the rebuild owns what lies below, the speed layer the rest
+    Column("cut_seq", BigInteger),  # that commit
+    # The topic's revision of filled days then: a day that was filled since is counted once more.
+    Column("revision", BigInteger, server_default="0", nullable=False),
+    Column("days", Json, nullable=False, server_default="[]"),  # that are to be counted
+    Column("done_days", Json, nullable=False, server_default="[]"),  # those of them that are staged
+    Column("lines", BigInteger, nullable=False, server_default="0"),  # that the versions counted
+    Column("requested_by", Text, nullable=False),
+    Column("requested_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("finished_at", DateTime(timezone=True)),
+    Column("tried_at", DateTime(timezone=True)),  # when the last try ended badly
+    Column("message", Text),  # what was wrong then
+    Index("rebuilds_unfinished", "id", postgresql_where=text("state <> 'finished'")),
+)
+
+# Periods that are counted again from the archive. Nobody reads what there is of one until its blocks are
+# switched; then the row stays until its results are written.
+recounts = Table(
+    "recounts",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("task_id", Integer, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("period_start", BigInteger, primary_key=True),  # ms since the epoch
+    Column("why", Text),  # what was lost or damaged; null: somebody asked
+    Column("since", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("rebuild_id", Integer),  # null: no rebuild has it yet
+    Column("switched", Boolean, nullable=False, server_default="false"),
+)
+
+# Blocks that a rebuild has written and not switched yet: rows of `backfill_blocks` to come.
+rebuilt_blocks = Table(
+    "rebuilt_blocks",
+    metadata,
+    Column("rebuild_id", Integer, primary_key=True),
+    *(
+        Column(each.name, each.type, primary_key=each.primary_key, nullable=False)
+        for each in backfill_blocks.columns
+    ),
+)
+
 # Days of event time whose results are beyond retention: both layers have dropped them.
 dropped_days = Table(
     "dropped_days",

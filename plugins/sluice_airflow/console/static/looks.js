@@ -32,7 +32,7 @@ export function faint(rgb, alpha) {
 }
 
 /**
- * A pattern: stripes for open periods, dots for superseded ones.
+ * A pattern: stripes for open periods, dots for those to be computed or being counted again.
  * @param {CanvasRenderingContext2D} context
  * @param {string} state
  */
@@ -85,6 +85,7 @@ export function notesOf(data) {
   const notes = [];
   if (found.has("open")) notes.push("striped: open, counted so far");
   if (found.has("superseded")) notes.push("dotted: superseded, to be computed again");
+  if (found.has("recounting")) notes.push("dotted, without values: being counted again");
   if (data.earlier) notes.push("short dashes: earlier");
   notes.push(`every ${data.period}`);
   return notes.join(" · ");
@@ -111,11 +112,12 @@ export function shade(plot, data) {
     ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     ctx.textBaseline = "top";
     const shown = Math.max(left, bbox.left) + 5 * devicePixelRatio;
-    if (right - shown < ctx.measureText(run.state).width) continue;
+    const text = run.state === "recounting" ? "being counted again" : run.state;
+    if (right - shown < ctx.measureText(text).width) continue;
     ctx.fillStyle = colour("--card");
-    ctx.fillRect(shown - 3, bbox.top + 3, ctx.measureText(run.state).width + 6, 15 * devicePixelRatio);
+    ctx.fillRect(shown - 3, bbox.top + 3, ctx.measureText(text).width + 6, 15 * devicePixelRatio);
     ctx.fillStyle = colour("--soft");
-    ctx.fillText(run.state, shown, bbox.top + 4 * devicePixelRatio);
+    ctx.fillText(text, shown, bbox.top + 4 * devicePixelRatio);
   }
   ctx.restore();
 }
