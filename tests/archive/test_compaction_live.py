@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from sluice.archive import index, layout
 from sluice.archive.compaction import CompactionUnderWay, alone, compact
+from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
 from sluice.storage.tables.schema import archive_files
 from sluice_lab.waiting import until
@@ -106,6 +107,9 @@ def test_the_index_has_every_record_once_at_each_moment(
     assert counts | {indexed(trial)} == {LINES}
     merged = {each.place.partition: (each.merged, each.made, each.problems) for each in done.result()}
     assert merged[0] == (len(closed), 1, ())
+    with Hive(trial.settings) as hive:  # while the files that were merged are still there
+        query = "SELECT kafka_partition, count(*) FROM raw WHERE topic = %(topic)s GROUP BY kafka_partition"
+        assert hive.query(query, {"topic": trial.topic}).rows == [(0, LINES)]
     (whole, last) = trial.claims().files()
     assert (layout.next_of(whole.name), last) == (layout.first_of(newest.name), newest)
 

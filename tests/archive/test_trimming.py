@@ -96,6 +96,13 @@ def test_it_looks_on_a_beat_and_only_while_its_daemons_are_healthy(monkeypatch: 
     assert len(looks) == 1
 
 
+def test_of_others_kafka_nothing_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    trimmer = KafkaTrimmer(Settings(instance="test", external=frozenset({"kafka"})), str)
+    monkeypatch.setattr(trimmer, "look", lambda: pytest.fail("it looked"))
+    trimmer({})
+    assert trimmer._thread is None
+
+
 @pytest.mark.stack
 def test_kafka_deletes_nothing_of_an_archived_topic_and_this_what_both_layers_have(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
@@ -105,7 +112,7 @@ def test_kafka_deletes_nothing_of_an_archived_topic_and_this_what_both_layers_ha
     trial.produce(100)
     monkeypatch.setattr(trimming.TopicStore, "names", lambda self: [topic])
     monkeypatch.setattr(TopicLogs, "topics", lambda self: {topic})  # the others are the platform's
-    monkeypatch.setattr(trimming, "read_by_all", lambda settings, name, ends: dict.fromkeys(ends, 10))
+    monkeypatch.setattr(trimming, "read_by_all", lambda *given: dict.fromkeys(given[-1], 10))
     now = datetime.now(UTC) + timedelta(days=settings.kafka.retention_days, minutes=5)
     said = list(trim(settings, now))
     with Topics(settings) as topics, TopicLogs(settings) as logs:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+from tests import loops
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_it_waits_in_the_triggerer_until_a_rebuild_is_due(
     async def fired() -> Any:
         return await anext(module.RebuildDueTrigger().run())
 
-    assert asyncio.run(fired()).payload == {"rebuild": 7}
+    assert loops.run(fired()).payload == {"rebuild": 7}
 
 
 def test_the_job_gets_the_number_of_the_rebuild_that_is_due(

@@ -116,6 +116,11 @@ def test_records_that_kafka_dropped_before_the_archive_are_accounted_for() -> No
     assert hops(totals(archived=9, archived_records=9, expired=3), raw=9).ok
 
 
+def test_lines_beyond_the_archive_s_retention_are_not_looked_for_in_hive() -> None:
+    assert hops(totals(beyond_retention=4), raw=totals().archived - 4).ok
+    assert not hops(totals(beyond_retention=4)).ok
+
+
 def test_records_of_several_lines_agree_with_the_lines_in_them() -> None:
     """The twelve lines came in five records."""
     ends = {0: 3, 1: 2}

@@ -96,19 +96,25 @@ class Coverage:
 
 def coverage(database: Engine, topic: str, day: date, cut: Mapping[str, int]) -> Coverage:
     """How much of the topic is archived below the cut."""
-    query = select(files.c.partition, files.c.first, files.c.next, files.c.days)
-    begins: dict[str, int] = {}
+    query = select(files.c.partition, files.c.topic_id, files.c.first, files.c.next, files.c.days)
+    chains: dict[str, dict[str, tuple[int, int]]] = {}  # by partition and id: where each begins and ends
     covered = lines = 0
     with database.connect() as connection:
         for row in connection.execute(query.where(files.c.topic == topic)):
-            partition = str(row.partition)
-            if row.first >= cut.get(partition, 0):
+            if row.first >= cut.get(str(row.partition), 0):
                 continue
-            begins[partition] = min(begins.get(partition, row.first), row.first)
+            own = chains.setdefault(str(row.partition), {})
+            first, following = own.get(row.topic_id, (row.first, row.next))
+            own[row.topic_id] = min(first, row.first), max(following, row.next)
             covered += row.next - row.first
             lines += _lines(row.days.get(day.isoformat(), 0))
-    # A chain may begin anywhere: offsets are expected only from its first file on.
-    return Coverage(sum(cut[partition] - first for partition, first in begins.items()), covered, lines)
+    # A chain may begin anywhere: offsets are expected only from its first file on. That of a topic that was
+    # made again ends where it ended.
+    expected = 0
+    for partition, own in chains.items():
+        *older, newest = sorted(own.values())
+        expected += sum(following - first for first, following in older) + cut[partition] - newest[0]
+    return Coverage(expected, covered, lines)
 
 
 def files_for(

@@ -50,16 +50,20 @@ def limits(
     return found
 
 
-def read_by_all(settings: Settings, topic: str, ends: Mapping[int, int]) -> dict[int, int]:
-    """The offset in each partition's log after what is archived and counted. ends: of the logs."""
+def read_by_all(settings: Settings, topic: str, topic_id: str, ends: Mapping[int, int]) -> dict[int, int]:
+    """The offset in each partition's log after what is archived and counted.
+
+    topic_id: Kafka's, of now. ends: of the logs. 0 where nobody has looked since the topic was made again.
+    """
     database = engine(settings)
     head, logs = CommitLog(database, topic, PATIENCE).head(), eras.logs(database, topic)
     archived = index.positions_of(settings, topic, ends)
     counted = head.end if head else {}
     found = {}
     for number, end in ends.items():
-        position = min(archived[number], counted.get(str(number), 0))
-        found[number] = logs.get(number, UNREAD).offset(position, end) if position else 0
+        position, log = min(archived[number], counted.get(str(number), 0)), logs.get(number, UNREAD)
+        known = position and log.newest.topic_id in ("", topic_id)
+        found[number] = log.offset(position, end) if known else 0
     return found
 
 
@@ -70,7 +74,7 @@ def trim(settings: Settings, now: datetime | None = None) -> Iterator[str]:
     with Topics(settings) as topics, TopicLogs(settings) as logs:
         there = logs.topics()
         held = logs.held(there)
-        for name in sorted(held - wanted):
+        for name in sorted((held - wanted) & eras.topics(engine(settings))):  # others may have their own
             logs.release(name)
             yield f"{name} is not archived any more: Kafka deletes from it again"
         for name in sorted(wanted & there):
@@ -78,10 +82,12 @@ def trim(settings: Settings, now: datetime | None = None) -> Iterator[str]:
                 logs.hold(name)
                 yield f"{name} is archived: Kafka deletes nothing from it by itself"
             try:
+                topic_id = topics.describe(name).id
                 spans = topics.spans(name, round(old.timestamp() * 1000))
             except TopicMissing:  # deleted at this moment
                 continue
-            read = read_by_all(settings, name, {number: span.end for number, span in spans.items()})
+            ends = {number: span.end for number, span in spans.items()}
+            read = read_by_all(settings, name, topic_id, ends)
             before = limits(spans, logs.sizes(name, spans), read, settings.kafka.retention_bytes)
             if before:
                 logs.delete(name, before)
@@ -101,6 +107,8 @@ class KafkaTrimmer:
         self._due, self._fault = 0.0, ""
 
     def __call__(self, problems: Mapping[str, str]) -> None:
+        if "kafka" in self._settings.external:  # whoever runs it says what it keeps, and for whom
+            return
         busy = self._thread is not None and self._thread.is_alive()
         if busy or time.monotonic() < self._due or problems.get("kafka") or problems.get("postgres"):
             return

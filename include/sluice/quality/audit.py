@@ -37,7 +37,7 @@ def audit(settings: Settings, topic: str, *, hive: bool = True, today: date | No
     accounts = tuple(
         account(path, *key, *books.ledger.get(key, (NOTHING, NOTHING))) for key, path in files.items()
     )
-    seen, unseen = (books.archived, books.computed_lines), ""
+    seen, unseen = (books.archived - books.beyond_retention, books.computed_lines), ""
     if hive:
         try:
             seen = _hive(settings, topic)

@@ -208,7 +208,8 @@ def _equations(read: HopCounts) -> Iterator[tuple[str, int, str, int]]:
             yield "archived", totals.archived, f"{name} - lost + doubled", sent - lost + totals.doubled
     if not read.archive_lag:
         yield "archived records", totals.archived_records, "kafka - expired", read.kafka - totals.expired
-        yield "hive_raw", read.hive_raw, "archived", totals.archived
+        name = "archived - beyond retention.archive_days" if totals.beyond_retention else "archived"
+        yield "hive_raw", read.hive_raw, name, totals.archived - totals.beyond_retention
     if not read.speed_lag and not totals.stale_days:
         due = totals.counted - sum(totals.days_to_come.values())
         yield "hive_unique", read.hive_unique, "online, of the days that are over", due

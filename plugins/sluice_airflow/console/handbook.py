@@ -28,8 +28,8 @@ def as_html(text: str) -> Markup:
     for token in tokens:
         if token.children is not None:
             token.children = _told(token.children)
-        if token.type in ("fence", "code_block"):
-            token.attrSet("tabindex", "0")
+        if token.type in ("fence", "code_block", "table_open"):
+            token.attrSet("tabindex", "0")  # each scrolls by itself
             token.info = ""
     return Markup(markdown.renderer.render(tokens, markdown.options, {}))  # noqa: S704 - made of escaped text
 

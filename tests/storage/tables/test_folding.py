@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.storage.tables import commit_progress, folding, schema, topic_totals
@@ -18,6 +18,7 @@ from sluice.storage.tables.commits import Commit, CommitLog, FencedOut
 from sluice.storage.tables.days import Days
 from sluice.storage.tables.folding import fold
 from sluice.storage.tables.retention import RetentionBook
+from tests.examples import examples
 from tests.tasks.database import sqlite
 
 NEWEST = datetime(2026, 1, 20, 12, tzinfo=UTC)
@@ -110,7 +111,7 @@ commits = st.lists(
 ).map(lambda made: sorted(made, key=lambda one: -one.age))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(made=commits, data=st.data(), portion=st.integers(2, 12))
 def test_all_that_read_commits_are_answered_as_before(
     made: list[Made], data: st.DataObject, portion: int

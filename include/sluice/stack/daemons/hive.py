@@ -64,6 +64,12 @@ EXECUTORS = {
         for rule in ("ConstantFolding", "ConvertToLocalRelation")
     ),
 }
+#: The archive's files that a merged one has replaced are not read (StandingFiles.java). It looks by itself at
+#: all directories of a table, as tasks have no such filter.
+STANDING = {
+    "spark.hadoop.mapreduce.input.pathFilter.class": "sluice.sql.StandingFiles",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+}
 #: A process that is mostly garbage fails, instead of looking for memory for minutes. Only this collector does
 #: so; JAVA_TOOL_OPTIONS may have chosen another one, and Java takes no two.
 _EXECUTOR_OPTIONS = (
@@ -198,7 +204,7 @@ def sql(settings: Settings) -> Command:
             *("--conf", "spark.sql.extensions=sluice.sql.Guard"),
             *("--conf", f"spark.sluice.sql.owner={settings.hive.user}"),
             *_confs({f"spark.sluice.sql.{name}": value for name, value in settings.sql.model_dump().items()}),
-            *_confs({**BOUNDED, **EXECUTORS}),
+            *_confs({**BOUNDED, **EXECUTORS, **STANDING}),
             *("--conf", f"spark.executor.extraJavaOptions={' '.join(executor_options)}"),
             *("--conf", "spark.sql.runSQLOnFiles=false"),
             # Otherwise ${env:NAME} in a statement is replaced by the server's own variable.

@@ -51,6 +51,12 @@ class LookedAt:
     known: KnownLog
 
 
+def topics(engine: sa.Engine) -> set[str]:
+    """All topics of which a partition was ever looked at."""
+    with engine.connect() as connection:
+        return set(connection.scalars(sa.select(_C.topic).distinct()))
+
+
 def logs(engine: sa.Engine, topic: str) -> dict[int, PartitionLog]:
     """Each partition that was ever looked at, with all eras of its log."""
     with engine.connect() as connection:

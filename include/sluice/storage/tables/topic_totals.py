@@ -57,6 +57,7 @@ class TopicTotals:
     archived_records: int = 0  # of Kafka, which the lines came in
     expired: int = 0  # records of Kafka
     last_seq: int = 0
+    beyond_retention: int = 0  # of `archived`: lines that the archive kept as long as it should
     projected: int = 0
     committed: dict[int, int] = field(default_factory=dict)
     archived_to: dict[int, int] = field(default_factory=dict)
@@ -96,6 +97,7 @@ def read(connection: sa.Connection, topic: str, today: date) -> TopicTotals:
         totals.archived_records += int(row[2])
         totals.archived_to[row[0]] = int(row[3])
     expired = archive_expiry.sums(connection, topic)  # retention deleted these, and they were archived
+    totals.beyond_retention = expired.lines
     totals.archived += expired.lines
     totals.archived_records += expired.records
     totals.expired = _scalar(
