@@ -14,6 +14,7 @@ from sluice.archive import index
 from sluice.cli import resend as module
 from sluice.cli.main import app
 from sluice.collection import deploy
+from sluice.collection.agent import folder
 from sluice.quality import archived_bytes, loss_watch, resend
 from sluice.runtime.settings import get_settings
 from sluice.storage import postgres
@@ -107,6 +108,17 @@ def test_a_topic_that_no_edge_sends_into_is_refused(web1: FrontEnd) -> None:
     done = run("--topic", "shop")
     assert done.exit_code == 2
     assert "no deployed edge sends into 'shop'" in done.output
+
+
+def test_a_topic_whose_edges_are_gone_is_settled(web1: FrontEnd) -> None:
+    (folder(web1.settings, "web1") / "agent.json").unlink()
+    alerts.sync(web1.database, "archive", {loss_watch.for_good(TOPIC): "Kafka lost lines"})
+    done = run("--dry-run")
+    assert (done.stdout, done.exit_code) == (f"{TOPIC}: {loss_watch.NOBODY_SENDS}\n", 1)
+    done = run()
+    assert done.stdout == f"{TOPIC}: {loss_watch.NOBODY_SENDS}. The alerts about it are cleared\n"
+    assert done.exit_code == 0
+    assert alerts.open_alerts(web1.database) == []
 
 
 def test_a_topic_that_no_layer_has_read_has_lost_nothing(web1: FrontEnd) -> None:

@@ -9,10 +9,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.letters.replayed_record import MOST_BYTES, REPLAYED_HOST, of_no_file, record, refusal
+from sluice.letters.replayed_record import MOST_BYTES, of_no_file, record, refusal
 from sluice.runtime.positions import position_at
 from sluice.speed.ledger import ByteLedger
-from sluice.transmission.line_identity import KAFKA_HOST
+from sluice.transmission.line_identity import KAFKA_HOST, REPLAYED_HOST
 from tests.letters.made import letter
 
 POSITIONS = st.builds(position_at, st.integers(0, 500_000), st.integers(0, (1 << 44) - 1))

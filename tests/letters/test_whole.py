@@ -17,6 +17,7 @@ from sluice.letters.whole import WholeLines
 from sluice.runtime.settings import Settings
 from sluice.speed.source import RecordsGone, Slice
 from sluice.storage.tables import schema
+from sluice.transmission.line_schema import LINE_IN_RECORD
 from tests.engine.samples import records
 from tests.letters.made import letter
 from tests.lines.test_sources import Local
@@ -38,7 +39,8 @@ def indexed(database: sa.Engine, path: Path, first: int, after: int) -> None:
     row = {"topic": "logs", "topic_id": "id", "partition": 0, "first": first, "next": after, "days": {}}
     row |= {"records": after - first, "lines": after - first, "unparsed": 0, "arrival_min": 0}
     row |= {"bytes": path.stat().st_size if path.exists() else 9, "path": f"/raw/{path.name}"}
-    wanted = {column.name: row.get(column.name, 0) for column in schema.archive_files.columns}
+    names = [column.name for column in schema.archive_files.columns if column.server_default is None]
+    wanted = {name: row.get(name, 0) for name in names}
     with database.begin() as connection:
         connection.execute(sa.insert(schema.archive_files).values(wanted))
 
@@ -65,6 +67,37 @@ def test_a_long_line_is_in_the_archive(database: sa.Engine, tmp_path: Path) -> N
     lines = WholeLines(Settings(), "logs")
     assert [line for _, line in lines.of(map(cut, (1, 3, 6)))] == [LONG[1], LONG[3], LONG[2]]
     assert lines.line(cut(2, line_in_record=5)) is None
+
+
+def test_of_a_merged_file_only_the_row_group_with_the_line_is_read(
+    database: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "merged.parquet"
+    table = pa.Table.from_batches([records([*LONG, *LONG])]).select(COLUMNS.names)
+    pq.write_table(table, path, row_group_size=2)
+    indexed(database, path, 0, 8)
+    read, real = [], pq.ParquetFile.read_row_group
+
+    def noted(self: pq.ParquetFile, group: int, *arguments: Any, **named: Any) -> pa.Table:
+        read.append(group)
+        return real(self, group, *arguments, **named)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
+    lines = WholeLines(Settings(), "logs")
+    assert [line for _, line in lines.of(map(cut, (2, 3, 6)))] == [LONG[2], LONG[3], LONG[2]]
+    assert read == [1, 3]
+
+
+def test_a_record_whose_lines_lie_in_two_row_groups(database: sa.Engine, tmp_path: Path) -> None:
+    path = tmp_path / "merged.parquet"
+    table = pa.Table.from_batches([records(LONG)]).select(COLUMNS.names)
+    for name, values in (("offset", [0, 1, 1, 2]), (LINE_IN_RECORD, [0, 0, 1, 0])):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, COLUMNS.field(name), pa.array(values, COLUMNS.field(name).type))
+    pq.write_table(table, path, row_group_size=2)
+    indexed(database, path, 0, 3)
+    letters = [letter(1, LONG[n + 1][:40], size=len(LONG[n + 1]), line_in_record=n) for n in (0, 1)]
+    assert [line for _, line in WholeLines(Settings(), "logs").of(letters)] == LONG[1:3]
 
 
 def test_a_file_from_before_blocks_has_a_line_a_record(database: sa.Engine, tmp_path: Path) -> None:

@@ -65,13 +65,13 @@ class FrontEnd:
         entry = {"inode": status.st_ino, "pos": status.st_size if to is None else to, "file": str(self.path)}
         (folder(self.settings, self.host) / "position.json").write_text(json.dumps([entry]))
 
-    def counted(self, *spans: tuple[int, int], name: str = "") -> None:
-        """The byte ledger has these stretches."""
+    def counted(self, *spans: tuple[int, int], name: str = "", topic: str = TOPIC) -> None:
+        """The topic's byte ledger has these stretches."""
         starts, ends = (np.array([each[n] for each in spans], "<i8").tobytes() for n in (0, 1))
-        own = {"topic": TOPIC, "host": self.host, "src_file": name or self.name}
+        own = {"topic": topic, "host": self.host, "src_file": name or self.name}
         with self.database.begin() as connection:
             t = schema.ledger
-            connection.execute(sa.delete(t).where(t.c.host == self.host, t.c.src_file == own["src_file"]))
+            connection.execute(sa.delete(t).filter_by(**own))
             connection.execute(sa.insert(t).values(**own, starts=starts, ends=ends))
 
     def committed(self, position: int) -> None:

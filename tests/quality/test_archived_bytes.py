@@ -25,8 +25,8 @@ def web1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FrontEnd:
     return made
 
 
-def holes(web1: FrontEnd, arrival: int, size: int) -> list[list[int]]:
-    return ArchivedBytes.read(web1.settings, TOPIC, {KEY}, arrival).holes(*KEY, size).tolist()
+def holes(web1: FrontEnd, arrival: int, size: int, began: int = 0) -> list[list[int]]:
+    return ArchivedBytes.read(web1.settings, TOPIC, {KEY: began}, arrival).holes(*KEY, size).tolist()
 
 
 def test_all_of_the_archive_is_read_without_a_time(web1: FrontEnd) -> None:
@@ -58,6 +58,17 @@ def test_a_file_of_which_no_line_came_before_is_looked_for_in_all(web1: FrontEnd
     web1.archived(0, 1, [0], arrival=1)
     web1.archived(3, 4, [18], arrival=9 * HOUR)
     assert holes(web1, 8 * HOUR, 27) == [[9, 18]]
+
+
+def test_it_is_looked_for_no_further_back_than_it_can_have_begun(
+    web1: FrontEnd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    monkeypatch.setattr(archived_bytes, "_lines", lambda settings, file: read.append(file.arrival_max) or ())
+    for number, hour in enumerate((1, 4, 9)):
+        web1.archived(number, number + 1, [0], arrival=hour * HOUR)
+    assert holes(web1, 8 * HOUR, 27, began=4 * HOUR) == [[0, 27]]
+    assert read == [9 * HOUR, 4 * HOUR]
 
 
 def test_a_file_that_nothing_is_archived_of_lacks_everything(web1: FrontEnd) -> None:

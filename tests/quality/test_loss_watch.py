@@ -153,6 +153,16 @@ def test_a_topic_that_no_front_end_writes_into_cannot_be_asked(
     assert messages(web1) == {ERA: f"Kafka lost the records; since then: {NOBODY_SENDS}"}
 
 
+def test_a_person_clears_the_alerts_of_a_topic_that_no_front_end_writes_into(web1: FrontEnd) -> None:
+    (folder(web1.settings, "web1") / "agent.json").unlink()
+    Watched(web1).look()
+    assert messages(web1).keys() == {ERA}
+    open_losses.ask(web1.database, TOPIC)
+    assert Watched(web1).look() == [f"{TOPIC}: {NOBODY_SENDS}. The alerts about it are cleared"]
+    assert open_losses.open_losses(web1.database) == []
+    assert messages(web1) == {}
+
+
 def test_edges_that_cannot_be_asked_are_asked_again_later(
     web1: FrontEnd, ends: dict[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +178,27 @@ def test_edges_that_cannot_be_asked_are_asked_again_later(
     watched.look()
     assert web1.orders == []
     watched.look(1, AWAY_SECONDS)
+    assert web1.orders == [{NAME: 54}]
+
+
+def test_an_edge_does_not_send_again_for_ever_while_another_one_is_away(
+    web1: FrontEnd, ends: dict[int, int]
+) -> None:
+    """The last line of web1 does not come, and the host of web2 is not known for a while."""
+    web2 = FrontEnd(web1.settings, web1.database, host="web2", name="log2/access.2026-01-05.log")
+    path = folder(web1.settings, "web2") / "agent.json"
+    here = path.read_text()
+    path.write_text(here.replace('"local"', '"h1"'))
+    watched = Watched(web1)
+    watched.look()
+    arrive(web1, ends, lines=3)
+    said = watched.look(4, AWAY_SECONDS)
+    assert said == [f"{TOPIC}: what Kafka lost is still to be sent again by web2"] * 4
+    assert web1.orders == [{NAME: 54}]
+    path.write_text(here)
+    web2.write(1)
+    (named,) = watched.look(1, AWAY_SECONDS)
+    assert named.endswith(f"still missing: web1:{NAME}, bytes 81 to 89")
     assert web1.orders == [{NAME: 54}]
 
 

@@ -20,6 +20,7 @@ from sluice.quality.missing_lines import (
     joined,
     missing_lines,
     uncounted_spans,
+    without,
 )
 from sluice.runtime.arrays import Ints
 from sluice.runtime.settings import Settings
@@ -106,6 +107,18 @@ def test_joined_stretches_have_the_bytes_of_both(
     wanted = {byte for start, length in one + other for byte in range(start, start + length)}
     assert {byte for start, end in found for byte in range(start, end)} == wanted
     assert all(end < start for end, start in zip(found[:-1, 1], found[1:, 0], strict=True))
+
+
+@given(*(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=5) for _ in range(2)))
+def test_what_lies_outside_other_stretches(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
+    def rows(pairs: list[tuple[int, int]]) -> Ints:
+        return joined(spans(), spans(*((start, start + length) for start, length in pairs)))
+
+    found = without(rows(one), rows(other), 20)
+    bytes_of = [{byte for start, end in rows(each) for byte in range(start, end)} for each in (one, other)]
+    assert {byte for start, end in found for byte in range(start, end)} == {
+        byte for byte in bytes_of[0] - bytes_of[1] if byte < 20
+    }
 
 
 @examples(40)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from sluice.archive import index
 from sluice.collection import deploy, lifecycle
@@ -13,10 +15,13 @@ from sluice.collection.agent import Agent, folder
 from sluice.collection.channels import TAKEN
 from sluice.collection.metrics import AgentCounters
 from sluice.quality import archived_bytes, resend
+from sluice.quality.archived_bytes import ArchivedBytes
 from sluice.quality.resend import Finding, Resend
+from sluice.runtime import days
 from sluice.runtime.positions import position_at
 from sluice.runtime.settings import Settings
-from sluice.storage.tables import open_losses
+from sluice.storage.tables import open_losses, schema
+from sluice.transmission.line_identity import REPLAYED_HOST
 from tests.quality.front_end import NAME, TOPIC, FrontEnd, no_hdfs
 from tests.tasks.database import sqlite
 
@@ -243,3 +248,94 @@ def test_records_of_other_producers_among_what_the_archive_lacks(
     assert found is not None
     assert found.others is among
     assert found.gone == ()
+
+
+def test_what_another_topic_counted_is_not_missing_in_the_one_an_edge_was_pointed_to(
+    web1: FrontEnd, ends: dict[int, int]
+) -> None:
+    """It goes on where it had been, so the new topic's ledger lacks the beginning."""
+    ends[0] = 2
+    web1.lost(0, 0, 0)
+    web1.counted((0, 54), topic="shop")
+    web1.counted((54, 72))
+    web1.committed(2)
+    web1.archived(0, 2, [54, 63], arrival=1)
+    assert missing(resent(web1).find()) == [(NAME, ((72, 90),))]
+
+
+def test_of_such_a_file_the_archive_lacks_only_what_the_topic_counted(
+    web1: FrontEnd, ends: dict[int, int]
+) -> None:
+    ends[0] = 3
+    web1.lost(1, 2, 4)
+    web1.counted((0, 54), topic="shop")
+    web1.counted((54, 90))
+    web1.committed(position_at(1, 3))
+    web1.archived(position_at(1, 2), position_at(1, 3), [72], arrival=HOUR)
+    assert missing(resent(web1).find()) == [(NAME, ((54, 72), (81, 90)))]
+
+
+def test_gaps_between_replayed_letters_are_no_loss(web1: FrontEnd) -> None:
+    """Neither of lines of no file, nor of a file that is gone."""
+    web1.lost(0, 0, 0)
+    web1.counted((0, 90))
+    web1.counted((0, 900), name="log/rotated.log", topic="shop")
+    web1.counted((45, 54), name="log/rotated.log")
+    FrontEnd(web1.settings, web1.database, host=REPLAYED_HOST).counted((1 << 26, 2 << 26), name="shop/0/0")
+    (web1.settings.home / "flume" / REPLAYED_HOST / "agent.json").unlink()
+    web1.committed(10)
+    web1.archived(0, 10, list(range(0, 90, 9)), arrival=1)
+    assert resent(web1).find() == Finding()
+
+
+def test_the_archive_is_read_only_for_files_that_may_have_lost_lines(
+    web1: FrontEnd, ends: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web2 = FrontEnd(web1.settings, web1.database, host="web2", name="log2/access.2026-01-05.log")
+    web2.write(10)
+    web2.read()
+    web2.counted((0, 90))
+    old, now = datetime.now(UTC) - timedelta(days=2), datetime.now(UTC)
+    with web1.database.begin() as connection:
+        connection.execute(sa.update(schema.ledger).values(last_seen=old))
+    web1.counted((0, 90))
+    asked: list[Mapping[tuple[str, str], int]] = []
+    real = ArchivedBytes.read
+
+    def noted(settings: Settings, topic: str, files: Mapping[tuple[str, str], int], arrival: int) -> object:
+        asked.append(files)
+        return real(settings, topic, files, arrival)
+
+    monkeypatch.setattr(ArchivedBytes, "read", noted)
+    ends[0] = 6
+    web1.lost(1, 6, 10)
+    web1.committed(10)
+    web1.archived(0, 6, list(range(0, 54, 9)), arrival=round(now.timestamp() * 1000))
+    assert missing(resent(web1).find()) == [(NAME, ((54, 90),))]
+    began = datetime(2026, 1, 3, tzinfo=UTC)  # two days before the one in its name
+    assert asked == [{("web1", NAME): round(began.timestamp() * 1000)}]
+
+
+@pytest.mark.parametrize(
+    ("expired", "archive_days", "beginning"),
+    [(0, 30, [(0, 18)]), (9, 30, []), (9, 300, [(0, 18)])],
+)
+def test_what_the_retention_of_the_archive_may_have_deleted_is_not_sent_again(
+    web1: FrontEnd,
+    monkeypatch: pytest.MonkeyPatch,
+    expired: int,
+    archive_days: int,
+    beginning: list[tuple[int, int]],
+) -> None:
+    """No line is found from before the loss: the file had been quiet for long, or had just begun."""
+    monkeypatch.setattr(days, "today", lambda: datetime(2026, 6, 1, tzinfo=UTC).date())
+    retention = web1.settings.retention.model_copy(update={"archive_days": archive_days})
+    web1.settings = web1.settings.model_copy(update={"retention": retention})
+    with web1.database.begin() as connection:
+        row = {"topic": TOPIC, "topic_id": "id", "partition": 0, "next": expired, "lines": expired}
+        connection.execute(sa.insert(schema.archive_floors).values(**row, records=expired))
+    web1.lost(1, 6, 10)
+    web1.counted((0, 90))
+    web1.committed(position_at(1, 10))
+    web1.archived(position_at(1, 6), position_at(1, 10), list(range(18, 72, 9)), arrival=HOUR)
+    assert missing(resent(web1).find()) == [(NAME, (*beginning, (72, 90)))]

@@ -29,6 +29,9 @@ def resend(
     ledger lacks (and those that the archive lacks, where Kafka lost what was not archived yet), and has each
     edge read its files again from the first of them. Lines that come twice are recognised and count once.
 
+    Producers that are no front-ends cannot be asked. Of a topic into which only they write, the command says
+    so, and clears the alerts.
+
     Examples:
       sluice resend --dry-run    what is missing
       sluice resend              send it again, and wait until it is counted and archived
@@ -43,11 +46,12 @@ def resend(
 
 
 def _require(settings: Settings, topic: str) -> None:
-    """Refuse a topic that no edge sends into."""
-    from sluice.collection import deploy
+    """Refuse a topic into which no edge sends, and of which nothing can be lost."""
+    from sluice.storage.postgres import engine
+    from sluice.storage.tables import open_losses
 
-    topics = sorted({agent.topic for agent in deploy.agents(settings) if agent.tier == "edge"})
-    if topic not in topics:
+    topics = _edge_topics(settings)
+    if topic not in topics and not open_losses.of_topic(engine(settings), topic):
         raise typer.BadParameter(
             f"no deployed edge sends into {topic!r} (edges send into: {', '.join(topics) or 'none'}): only "
             "front-ends can send again",
@@ -55,11 +59,21 @@ def _require(settings: Settings, topic: str) -> None:
         )
 
 
+def _edge_topics(settings: Settings) -> list[str]:
+    from sluice.collection import deploy
+
+    return sorted({agent.topic for agent in deploy.agents(settings) if agent.tier == "edge"})
+
+
 def _show(settings: Settings, topic: str) -> int:
+    from sluice.quality.loss_watch import NOBODY_SENDS
     from sluice.quality.resend import Resend
     from sluice.storage.postgres import engine
     from sluice.storage.tables import open_losses
 
+    if topic not in _edge_topics(settings):
+        typer.echo(f"{topic}: {NOBODY_SENDS}")
+        return 1
     resend = Resend(settings, topic, open_losses.of_topic(engine(settings), topic))
     deadline = time.monotonic() + WAIT_SECONDS
     while (finding := resend.find()) is None:
@@ -99,6 +113,8 @@ def _ask(settings: Settings, topic: str) -> int:
             typer.echo("the DAG collection tries again every ten minutes", err=True)
             return 1
         _pause(deadline)
+    if topic not in _edge_topics(settings):
+        return 0  # what was said tells all
     lost = [each.message for each in alerts.open_alerts(database) if each.name == for_good(topic)]
     for line in lost or [f"{topic}: nothing is missing"]:
         if line not in said:

@@ -21,6 +21,8 @@ from sluice.collection.starting import start_all
 from sluice.runtime.settings import Settings
 
 _POLL = 0.3
+#: So long the lock stays free between two edges of a machine; the agents are looked at more often.
+FREE_SECONDS = 5.0
 
 
 def agents(settings: Settings) -> list[Agent]:
@@ -131,7 +133,8 @@ def send_again(settings: Settings, to: Mapping[str, Mapping[str, int]], log: Log
     """Have deployed edges read files again: {edge: {name in the records: where a line begins}}.
 
     Lines that come twice are recognised by their identity. Returns why some could not, by their names. An
-    edge that was given up meanwhile is left out.
+    edge that was given up meanwhile is left out. Machines send at the same time, each one edge; in between
+    the lock is free for a while, so that the supervision can start agents that died.
     """
     failed: dict[str, str] = {}
 
@@ -143,8 +146,15 @@ def send_again(settings: Settings, to: Mapping[str, Mapping[str, int]], log: Log
                 failed[each.name] = reason(each, error)
                 log(f"{each.name} cannot send again now: {failed[each.name]}")
 
-    with locked(settings, wait=True):
-        by_machine((each for each in deployed(settings) if each.tier == "edge" and each.name in to), send)
+    left = {each.name for each in deployed(settings) if each.tier == "edge" and each.name in to}
+    while left:
+        with locked(settings, wait=True):
+            there = [each for each in deployed(settings) if each.tier == "edge" and each.name in left]
+            first = {each.runs_on: each for each in reversed(there)}
+            by_machine(first.values(), send)
+        left = {each.name for each in there} - {each.name for each in first.values()}
+        if left:
+            time.sleep(FREE_SECONDS)
     return failed
 
 

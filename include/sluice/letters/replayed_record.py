@@ -11,11 +11,9 @@ from __future__ import annotations
 from sluice.engine.parse import NOT_GENUINE
 from sluice.storage.tables.dead_letters import OF_DIMENSION, DeadLetter
 from sluice.transmission.blocks import NEWLINE
-from sluice.transmission.line_identity import KAFKA_HOST
+from sluice.transmission.line_identity import KAFKA_HOST, REPLAYED_HOST
 from sluice.transmission.record_writer import LineRecord
 
-#: An inventory's names have no colon.
-REPLAYED_HOST = "kafka:replay"
 #: Bits of an offset that are a line's bytes, and that are its position. Together they have 18 digits at most,
 #: as an offset in a header may.
 LINE_BITS, POSITION_BITS = 26, 33

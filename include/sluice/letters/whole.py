@@ -14,6 +14,7 @@ from sluice.archive.index import IndexedFile
 from sluice.runtime.settings import Settings
 from sluice.speed.source import RecordsGone, TopicRange
 from sluice.storage.hdfs import HdfsFileNotFound
+from sluice.storage.parquet import Ranged
 from sluice.storage.postgres import engine
 from sluice.storage.stores import Stores
 from sluice.storage.tables import eras
@@ -25,15 +26,17 @@ _WANTED = ("offset", LINE_IN_RECORD, "line")
 
 
 class WholeLines:
-    """Reads whole lines of one topic; keeps the last file that it read, which has at most 64 MiB of lines.
+    """Reads whole lines of one topic; keeps the last row group that it read, about 64 MiB of lines.
 
-    Letters should come by their places (`all_in_order`): then each file is read once.
+    Letters should come by their places (`all_in_order`): then each row group is read once.
     """
 
     def __init__(self, settings: Settings, topic: str) -> None:
         self._settings, self._topic = settings, topic
         self._file: IndexedFile | None = None
-        self._rows = pa.table({"offset": [], "line": []})
+        self._opened: pq.ParquetFile | None = None  # None: the file is gone
+        self._group = -1  # the row group of the file that `_rows` has
+        self._rows = pa.table({})
 
     def of(self, letters: Iterable[DeadLetter]) -> Iterator[tuple[DeadLetter, bytes | None]]:
         """Each letter with its line."""
@@ -53,9 +56,9 @@ class WholeLines:
         if file is None:
             return self._in_kafka(letter)
         if file is not self._file:
-            self._rows = self._read(file)
-            self._file = file
-        return _at(self._rows, letter)
+            self._opened = self._open(file)
+            self._file, self._group = file, -1
+        return self._archived(self._opened, letter) if self._opened else None
 
     def _file_of(self, letter: DeadLetter) -> IndexedFile | None:
         known = self._file
@@ -64,15 +67,25 @@ class WholeLines:
             return known
         return index.file_at(engine(self._settings), self._topic, letter.partition, letter.offset)
 
-    def _read(self, file: IndexedFile) -> pa.Table:
+    def _open(self, file: IndexedFile) -> pq.ParquetFile | None:
         store, path = Stores.of(self._settings).at(self._settings.hdfs.namenode + file.path)
         try:
-            data = store.read(path, 0, file.bytes)
+            return pq.ParquetFile(pa.PythonFile(Ranged(store, path, file.bytes), mode="r"))
         except HdfsFileNotFound:
-            return pa.table({"offset": [], "line": []})
-        with pq.ParquetFile(pa.BufferReader(data)) as parquet:
-            names = [name for name in _WANTED if name in parquet.schema_arrow.names]
-            return parquet.read(names, use_threads=False)
+            return None
+
+    def _archived(self, file: pq.ParquetFile, letter: DeadLetter) -> bytes | None:
+        names = [name for name in _WANTED if name in file.schema_arrow.names]
+        for group in _groups_with(file.metadata, letter.offset):
+            if group != self._group:
+                try:
+                    self._rows = file.read_row_group(group, names, use_threads=False)
+                except HdfsFileNotFound:  # deleted since it was opened
+                    return None
+                self._group = group
+            if (line := _at(self._rows, letter)) is not None:
+                return line
+        return None
 
     def _in_kafka(self, letter: DeadLetter) -> bytes | None:
         number = str(letter.partition)
@@ -86,6 +99,16 @@ class WholeLines:
         except RecordsGone:
             return None
         return None
+
+
+def _groups_with(metadata: pq.FileMetaData, offset: int) -> Iterator[int]:
+    """The row groups that may have lines of the record at the offset; those of one may lie in several."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        chunks = (group.column(n) for n in range(group.num_columns))
+        found = next(chunk.statistics for chunk in chunks if chunk.path_in_schema == "offset")
+        if found is None or not found.has_min_max or found.min <= offset <= found.max:
+            yield number
 
 
 def _at(rows: pa.Table | pa.RecordBatch, letter: DeadLetter) -> bytes | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -39,17 +39,22 @@ class ArchivedBytes:
         self._arrival = 0
 
     @classmethod
-    def read(cls, settings: Settings, topic: str, files: Collection[File], arrival: int = 0) -> ArchivedBytes:
+    def read(
+        cls, settings: Settings, topic: str, files: Mapping[File, int], arrival: int = 0
+    ) -> ArchivedBytes:
         """Read the archive backwards from its newest file.
 
+        files: with the time (ms since the epoch) before which no line of it can have come; 0: not known.
         arrival: what is looked for came after this time (ms since the epoch). So a file's lines need not be
-        read any more once one of them is found that came before; it is looked for in all the archive if there
-        is none. With 0 all of the archive is read. A file of the archive that is gone or damaged is left out.
+        read any more once one of them is found that came before; if there is none, it is looked for back to
+        the file's own time. With 0 all of the archive is read. A file of the archive that is gone or damaged
+        is left out.
         """
         found = cls()
         found._arrival = arrival
         for each in newest_first(engine(settings), topic):
-            if arrival and each.arrival_max < arrival - MARGIN_MS and all(map(found._settled, files)):
+            last = each.arrival_max + MARGIN_MS
+            if arrival and last < arrival and all(found._settled(key) or last < files[key] for key in files):
                 break
             for lines in _lines(settings, each):
                 found._add(lines)

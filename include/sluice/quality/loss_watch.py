@@ -8,8 +8,10 @@ recognised.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+
+from sqlalchemy import Engine
 
 from sluice.archive.newest_files import days_since
 from sluice.collection import deploy
@@ -17,7 +19,7 @@ from sluice.quality.resend import Finding, Resend
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.storage.tables import alerts, open_losses
-from sluice.storage.tables.open_losses import CLOCKS, OpenLoss
+from sluice.storage.tables.open_losses import CLOCKS, OpenLoss, Unarchived
 
 #: After an edge could not be asked; a host may be away for days.
 AWAY_SECONDS = 600.0
@@ -39,7 +41,7 @@ class LossWatch:
         self._settings, self._clock = settings, clock
         self._database = engine(settings)
         self._resends: dict[str, Resend] = {}
-        self._sent: set[str] = set()  # topics whose edges have sent again what was missing
+        self._sent: dict[str, set[str]] = {}  # by topic, the edges that have sent again what was missing
         self._not_before: dict[str, float] = {}
         self._seen: dict[str, float] = {}  # since when topics have an open loss
 
@@ -64,14 +66,13 @@ class LossWatch:
         if self._clock() < self._seen.setdefault(topic, self._clock()) + TOLD_SECONDS:
             return
         if not any((each.tier, each.topic) == ("edge", topic) for each in deploy.agents(self._settings)):
-            alerts.note(self._database, SOURCE, [each.alert for each in losses], NOBODY_SENDS)
-            open_losses.settle(self._database, losses)
+            nobody_sends(self._database, topic, losses, log)
             return
         if self.waits_for_edges(topic):
             return
         resend = self._resends.get(topic)
         if resend is None or list(resend.losses) != losses:  # Kafka may have lost more
-            self._sent.discard(topic)
+            self._sent[topic] = set()
             resend = self._resends[topic] = Resend(self._settings, topic, losses)
         finding = resend.find()
         if finding is not None:
@@ -79,15 +80,16 @@ class LossWatch:
 
     def _conclude(self, resend: Resend, finding: Finding, log: Log) -> None:
         topic, failed = resend.topic, dict(finding.away)
-        if finding.lines and topic not in self._sent:
+        sent = self._sent.setdefault(topic, set())
+        if lines := [each for each in finding.lines if each.host not in sent]:
             note(self._settings, resend, finding)
-            failed |= resend.send(finding.lines, log)
+            failed |= resend.send(lines, log)
+            sent |= {each.host for each in lines} - failed.keys()
             if not failed:
-                self._sent.add(topic)
                 return
         if failed:
             log(f"{topic}: what Kafka lost is still to be sent again by {', '.join(sorted(failed))}")
-            self._forget(topic)
+            self._resends[topic] = Resend(self._settings, topic, resend.losses)  # what was sent stays known
             self._not_before[topic] = self._clock() + AWAY_SECONDS
             return
         settle(self._settings, resend, finding, log)
@@ -95,14 +97,15 @@ class LossWatch:
 
     def _forget(self, topic: str) -> None:
         self._resends.pop(topic, None)
-        self._sent.discard(topic)
+        self._sent.pop(topic, None)
         self._seen.pop(topic, None)
 
 
 def note(settings: Settings, resend: Resend, finding: Finding) -> None:
     """Say in the alerts what is sent again now."""
     text = f"the front-ends send again what is missing: {_some(finding.lines)}"
-    alerts.note(engine(settings), SOURCE, _alerts_of(settings, resend, finding), text)
+    found = _alerts_of(engine(settings), resend.topic, resend.losses, finding.unarchived)
+    alerts.note(engine(settings), SOURCE, found, text)
 
 
 def settle(settings: Settings, resend: Resend, finding: Finding, log: Log) -> None:
@@ -122,8 +125,19 @@ def settle(settings: Settings, resend: Resend, finding: Finding, log: Log) -> No
         alerts.sync(database, SOURCE, {name: message}, prefix=name)
     elif any(each.asked for each in resend.losses):  # a person looked, and nothing is missing any more
         alerts.clear(database, SOURCE, [name])
-    alerts.clear(database, SOURCE, _alerts_of(settings, resend, finding))
+    alerts.clear(database, SOURCE, _alerts_of(database, topic, resend.losses, finding.unarchived))
     open_losses.settle(database, resend.losses)
+
+
+def nobody_sends(database: Engine, topic: str, losses: Sequence[OpenLoss], log: Log) -> None:
+    """Close the losses of a topic without edges; their alerts say so until a person asks, who is told."""
+    if any(each.asked for each in losses):
+        log(f"{topic}: {NOBODY_SENDS}. The alerts about it are cleared")
+        found = _alerts_of(database, topic, losses, open_losses.unarchived(database, losses))
+        alerts.clear(database, SOURCE, [*found, for_good(topic)])
+    else:
+        alerts.note(database, SOURCE, [each.alert for each in losses], NOBODY_SENDS)
+    open_losses.settle(database, losses)
 
 
 def for_good(topic: str) -> str:
@@ -131,9 +145,11 @@ def for_good(topic: str) -> str:
     return f"lost {topic}: for good"
 
 
-def _alerts_of(settings: Settings, resend: Resend, finding: Finding) -> list[str]:
-    of_archive = open_losses.alerts_of(engine(settings), resend.topic, finding.unarchived)
-    return [each.alert for each in resend.losses if each.of_read] + of_archive
+def _alerts_of(
+    database: Engine, topic: str, losses: Iterable[OpenLoss], lacking: Iterable[Unarchived]
+) -> list[str]:
+    of_archive = open_losses.alerts_of(database, topic, lacking)
+    return [each.alert for each in losses if each.of_read] + of_archive
 
 
 def _losses(finding: Finding) -> Iterable[str]:

@@ -99,13 +99,27 @@ def uncounted_spans(
     """
     found = {}
     for key, file in files.items():
-        holes = counted.holes(*key, file.read_to)
-        in_doubt = forgotten_before and (file.day is None or file.day < forgotten_before)
-        if in_doubt and len(holes) and holes[0, 0] == 0:
-            holes = holes[1:]
+        holes = without_forgotten(counted.holes(*key, file.read_to), file, forgotten_before)
         if len(holes):
             found[key] = holes
     return found
+
+
+def without_forgotten(holes: Ints, file: CollectedFile, forgotten_before: date | None) -> Ints:
+    """The holes without the file's beginning, if retention may have deleted it; None: it deleted nothing."""
+    in_doubt = forgotten_before and (file.day is None or file.day < forgotten_before)
+    return holes[1:] if in_doubt and len(holes) and holes[0, 0] == 0 else holes
+
+
+def without(spans: Ints, taken: Ints, size: int) -> Ints:
+    """What of some stretches of a file's first `size` bytes lies outside others."""
+    return _between(joined(_between(spans, size), taken), size)
+
+
+def _between(spans: Ints, size: int) -> Ints:
+    """The file's first `size` bytes without these stretches, which are in order and disjoint."""
+    gaps = np.column_stack([np.append(0, spans[:, 1]), np.append(spans[:, 0], size)]).clip(max=size)
+    return gaps[gaps[:, 0] < gaps[:, 1]]
 
 
 def joined(one: Ints, other: Ints) -> Ints:

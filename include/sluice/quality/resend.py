@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from sluice.archive import index
 from sluice.archive.newest_files import last_arrival
 from sluice.collection import channels, deploy
 from sluice.collection.channels import AgentRestarted
-from sluice.quality.archived_bytes import ArchivedBytes
+from sluice.quality.archived_bytes import MARGIN_MS, ArchivedBytes
 from sluice.quality.audit import kafka_ends
 from sluice.quality.missing_lines import (
     CollectedFile,
@@ -28,6 +28,8 @@ from sluice.quality.missing_lines import (
     joined,
     missing_lines,
     uncounted_spans,
+    without,
+    without_forgotten,
 )
 from sluice.runtime import days
 from sluice.runtime.arrays import Ints
@@ -35,9 +37,9 @@ from sluice.runtime.positions import UNREAD
 from sluice.runtime.settings import Settings
 from sluice.speed.ledger import ByteLedger, File
 from sluice.storage.postgres import engine
-from sluice.storage.tables import eras, open_losses
-from sluice.storage.tables.open_losses import OpenLoss, Unarchived
-from sluice.transmission.line_identity import KAFKA_HOST
+from sluice.storage.tables import archive_expiry, eras, open_losses
+from sluice.storage.tables.open_losses import CLOCKS, OpenLoss, Unarchived
+from sluice.transmission.line_identity import KAFKA_HOST, REPLAYED_HOST
 
 #: Files that were counted so long before a loss, and are gone, lost nothing in it.
 BEFORE = timedelta(days=1)
@@ -127,7 +129,8 @@ class Resend:
         """Files of which lines were counted lately, and that their front-ends do not have any more."""
         found = min((one.found_at for one in self.losses if one.of_read), default=datetime.now(UTC))
         counted = open_losses.counted_since(self._database, self.topic, found - BEFORE)
-        return {key for key in counted - files.keys() if key[0] not in away and key[0] != KAFKA_HOST}
+        others = away.keys() | {KAFKA_HOST, REPLAYED_HOST}  # the latter two have no files
+        return {key for key in counted - files.keys() if key[0] not in others}
 
     def _ends(self) -> dict[int, int]:
         logs = eras.logs(self._database, self.topic)
@@ -150,18 +153,20 @@ class Resend:
         counted = ByteLedger.from_rows(open_losses.counted_files(self._database, self.topic))
         sizes = {key: self._read_to[key] for key in files if key in self._read_to}
         gone = {key: counted.end(*key) for key in self._gone(files, away)}
+        anywhere = self._counted_anywhere(counted, {host for host, _ in sizes | gone})
         spans = {
             key: _below(rows, sizes[key])
-            for key, rows in uncounted_spans(files, counted, self._oldest()).items()
+            for key, rows in uncounted_spans(files, anywhere, self._oldest()).items()
             if key in sizes
         }
-        spans |= {key: counted.holes(*key, end) for key, end in gone.items()}
+        spans |= {key: anywhere.holes(*key, end) for key, end in gone.items()}
         unarchived = tuple(open_losses.unarchived(self._database, self.losses))
         if unarchived:
-            # What no layer has is known from the ledger.
-            known = {key: min(size, counted.end(*key)) for key, size in (sizes | gone).items()}
-            for key, rows in self._unarchived_spans(known, unarchived).items():
-                spans[key] = joined(spans.get(key, NONE), rows)
+            ends = {key: min(size, counted.end(*key)) for key, size in (sizes | gone).items()}
+            for key, rows in self._unarchived_spans(ends, files, unarchived).items():
+                # What was not counted is known from the ledger. It may belong to another topic.
+                own = without(rows, counted.holes(*key, ends[key]), ends[key])
+                spans[key] = joined(spans.get(key, NONE), own)
         lines, lost = [], []
         for key, rows in sorted((key, rows) for key, rows in spans.items() if len(rows)):
             if key not in files:
@@ -172,27 +177,60 @@ class Resend:
         others = any(_counted_within(counted, self.topic, each) for each in unarchived)
         return Finding(tuple(lines), tuple(lost), others, away, unarchived)
 
+    def _counted_anywhere(self, counted: ByteLedger, hosts: set[str]) -> ByteLedger:
+        """With what other topics counted: an edge that was pointed to this one goes on where it had been."""
+        every = ByteLedger()
+        every.update(counted)
+        for row in open_losses.counted_elsewhere(self._database, self.topic, hosts):
+            every.update(ByteLedger.from_rows([row]))
+        return every
+
     def _oldest(self) -> date | None:
         """The first day whose files retention cannot have deleted from the ledger; None: it deleted none."""
         if not open_losses.forgotten_files(self._database, self.topic):
             return None
         return days.today() - timedelta(days=self._settings.retention.days) + ANY_ZONE
 
+    def _oldest_archived(self) -> date | None:
+        """The first day whose files the archive's retention cannot have deleted; None: it deleted nothing."""
+        with self._database.connect() as connection:
+            if not archive_expiry.sums(connection, self.topic).records:
+                return None
+        return days.today() - timedelta(days=self._settings.retention.archive_days) + ANY_ZONE
+
     def _unarchived_spans(
-        self, sizes: Mapping[File, int], unarchived: Sequence[Unarchived]
+        self, ends: Mapping[File, int], files: Mapping[File, CollectedFile], unarchived: Sequence[Unarchived]
     ) -> dict[File, Ints]:
-        """What the archive lacks of each file's first bytes, which were counted."""
+        """What the archive lacks of each file below its end, of files that may have lost lines.
+
+        A lost line came after what is archived before it, and was counted after it came.
+        """
         places = [(each.partition, each.first) for each in unarchived]
         arrival = last_arrival(self._database, self.topic, places)
-        wanted = {key for key, size in sizes.items() if size}
+        since = datetime.fromtimestamp(max(0, arrival - MARGIN_MS) / 1000, UTC) - CLOCKS
+        late = open_losses.counted_since(self._database, self.topic, since)
+        wanted = {key: _began(files.get(key)) for key, end in ends.items() if end and key in late}
         archived = ArchivedBytes.read(self._settings, self.topic, wanted, arrival)
-        return {key: archived.holes(*key, sizes[key]) for key in wanted}
+        found = {key: archived.holes(*key, ends[key]) for key in wanted}
+        oldest = self._oldest_archived()
+        return {
+            key: without_forgotten(rows, files[key], oldest) if key in files else rows
+            for key, rows in found.items()
+        }
 
 
 def _counted_within(counted: ByteLedger, topic: str, lost: Unarchived) -> bool:
     """Whether records among these were counted that were not collected from a file."""
     holes = counted.holes(KAFKA_HOST, f"{topic}/{lost.partition}", lost.next).clip(min=lost.first)
     return int((holes[:, 1] - holes[:, 0]).sum()) < lost.next - lost.first
+
+
+def _began(file: CollectedFile | None) -> int:
+    """The time before which no line of the file can have come, in ms since the epoch; 0: not known."""
+    if file is None or file.day is None:
+        return 0
+    midnight = datetime.combine(file.day, time(), UTC) - ANY_ZONE
+    return max(0, round(midnight.timestamp() * 1000))
 
 
 def _below(spans: Ints, limit: int) -> Ints:

@@ -125,6 +125,16 @@ def test_where_the_speed_layer_is_and_what_it_counted(database: sa.Engine) -> No
     assert open_losses.counted_since(database, "logs", now - timedelta(days=1)) == {("web1", "b")}
 
 
+def test_what_other_topics_counted_of_some_hosts(database: sa.Engine) -> None:
+    own = {"src_file": "a", "starts": b"", "ends": b""}
+    with database.begin() as connection:
+        for topic, host in (("logs", "web1"), ("shop", "web1"), ("shop", "web2"), ("shop_2", "web1")):
+            connection.execute(sa.insert(schema.ledger).values(**own, topic=topic, host=host))
+    found = open_losses.counted_elsewhere(database, "logs", {"web1"})
+    assert [row["host"] for row in found] == ["web1", "web1"]
+    assert open_losses.counted_elsewhere(database, "shop", set()) == []
+
+
 def test_how_many_files_retention_forgot(database: sa.Engine) -> None:
     assert open_losses.forgotten_files(database, "logs") == 0
     counts = dict.fromkeys(("seq", "records", "doubled", "counted", "dead", "dead_letters"), 0)

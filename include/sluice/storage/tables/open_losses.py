@@ -142,6 +142,14 @@ def counted_files(engine: sa.Engine, topic: str) -> list[Mapping[str, Any]]:
         return [dict(row._mapping) for row in connection.execute(query)]
 
 
+def counted_elsewhere(engine: sa.Engine, topic: str, hosts: Iterable[str]) -> list[Mapping[str, Any]]:
+    """What the byte ledgers of other topics have of these hosts' files; several rows may be about a file."""
+    t = schema.ledger.c
+    query = sa.select(t.host, t.src_file, t.starts, t.ends).where(t.topic != topic, t.host.in_(hosts))
+    with engine.connect() as connection:
+        return [dict(row._mapping) for row in connection.execute(query)]
+
+
 def counted_since(engine: sa.Engine, topic: str, since: datetime) -> set[tuple[str, str]]:
     """The files (host, name) of which a line was counted since then."""
     t = schema.ledger.c
