@@ -19,6 +19,7 @@ from sluice_lab.bench import databases
 
 
 def test_they_are_tables_of_the_platform() -> None:
+    assert "rebuilds" in NIGHTS  # what is staged and what HBase has belong to one moment
     assert metadata.tables.keys() >= {*NIGHTS, *COMMITS}
 
 
@@ -48,6 +49,7 @@ def test_nights_are_held_longer_than_commits(own: Settings) -> None:
             assert (may_write(own, "days"), may_write(own, "commits")) == (False, True)
             with hold.commits():
                 assert (may_write(own, "unused_finals"), may_write(own, "commits")) == (False, False)
+                assert not may_write(own, "rebuilds")
             assert (may_write(own, "days"), may_write(own, "commits")) == (False, True)
         assert all(may_write(own, table) for table in (*NIGHTS, *COMMITS))
 

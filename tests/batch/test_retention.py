@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from sluice.batch.backfill.day_count import point
 from sluice.batch.retention import DroppedDays, TopicRetention, gone, result_rows
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.results import results
 from sluice.engine.schema import partials_schema
+from sluice.state.blocks import BlockId, pack
 from sluice.storage.tables.epochs import column
 from sluice.storage.tables.retention import Floor, LastLine
 from tests.engine.samples import ALL_METRICS, BYTES, active, line, plan, records, spec
@@ -64,6 +66,9 @@ def test_a_day_that_begins_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) ->
     made: Any = object.__new__(TopicRetention)
     made._book, made._tasks = BatchMeanwhile(), SimpleNamespace(version=lambda *_: active(spec())[0])
     made._days = SimpleNamespace(locked=lambda day: nullcontext())
+    forgotten_recounts: list[Any] = []
+    expired = {(1, 1, at(DAY)), (1, 1, at(DAY + timedelta(days=9)))}
+    made._recounts = SimpleNamespace(expired=lambda: expired, forget=forgotten_recounts.extend)
     dropped: list[int] = []
     monkeypatch.setattr(made, "_drop_periods", lambda task, starts, _: dropped.extend(starts) or (0, 0))
     forgotten: list[set[date]] = []
@@ -72,6 +77,31 @@ def test_a_day_that_begins_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) ->
     assert made._drop_days(Floor(1, {"0": 6}))[0] == [DAY]
     assert dropped == [at(DAY)]
     assert forgotten == [{DAY}]
+    assert forgotten_recounts == [(1, 1, at(DAY))]  # what no rebuild takes is off the set-aside list, too
+
+
+class Cells:
+    """The blocks of backfills in HBase."""
+
+    def __init__(self, rows: dict[bytes, dict[bytes, bytes]]) -> None:
+        self.rows = rows
+
+    def get(
+        self, table: str, rows: Sequence[bytes], columns: Sequence[str]
+    ) -> dict[bytes, dict[bytes, bytes]]:
+        return {row: self.rows[row] for row in rows}
+
+
+def test_a_damaged_block_of_a_backfill_stops_nothing() -> None:
+    counted = merge(count(records([line()]), plan(spec())).partials)
+    period = (1, 1, int(counted.column("period_start")[0].as_py()))
+    damaged, whole = (point(BlockId.of(period, 2, bucket), DAY, b"s:1", 1) for bucket in range(2))
+    made: Any = object.__new__(TopicRetention)
+    made._topic = "logs"
+    rows = {damaged: b"no block", whole: pack(counted)}
+    made._hbase = Cells({each.row.encode(): {b"s:1": data} for each, data in rows.items()})
+    (found,) = made._filled([damaged, whole])
+    assert found.equals(counted)
 
 
 def test_the_rows_dropped_are_the_rows_that_were_written() -> None:

@@ -10,14 +10,14 @@ import typer
 from typer.testing import CliRunner
 
 from sluice.cli import rebuild as module
-from sluice.cli.rebuild import RebuildFailed, follow_rebuild
+from sluice.cli.rebuild import NothingCountable, RebuildFailed, follow_rebuild
 from sluice.runtime.days import begin_ms
 from sluice.storage import postgres
 from sluice.storage.tables import schema
 from sluice.storage.tables.epochs import StatePeriod
 from sluice.storage.tables.rebuilds import Rebuilds
 from sluice.storage.tables.recounts import BlockDamage, Recounts
-from tests.storage.booked import DAY, commit, database
+from tests.storage.booked import DAY, NEXT, commit, database
 
 __all__ = ["database"]  # a fixture
 
@@ -82,11 +82,52 @@ def test_a_failed_try_is_said_with_what_happens_next(book: Rebuilds) -> None:
     assert "the last try failed: HDFS is away" in sluice("logs", "--list").stdout
 
 
+def test_one_that_waits_has_not_failed(book: Rebuilds) -> None:
+    number = book.request("logs", [(1, 1)], user="ann").id
+    said: list[str] = []
+    steps = [
+        lambda: book.set_waiting(number, "Kafka lost records"),
+        lambda: book.set_running(number),
+        lambda: book.begin(number, [], []),
+        lambda: book.switch(number),
+        lambda: book.finish(number),
+    ]
+    follow_rebuild(Steps(book, *steps), number, said.append, pause=0)  # type: ignore[arg-type]
+    assert said[0] == "waits: Kafka lost records"
+    other = book.request("logs", [(1, 1)], user="ann").id
+    book.set_waiting(other, "Kafka lost records")
+    assert "asked for by ann: waits: Kafka lost records\n" in sluice("logs", "--list").stdout
+
+
+def test_periods_of_which_retention_deleted_lines_are_left_out_and_said(book: Rebuilds) -> None:
+    later = StatePeriod(1, 1, begin_ms(NEXT), 1, 1, 5, 100)
+    with book.engine.begin() as connection:
+        connection.execute(sa.insert(schema.archive_expired_days).values(topic="logs", day=DAY, lines=3))
+    refused = sluice("logs", "--no-wait")
+    assert isinstance(refused.exception, NothingCountable)
+    assert "retention deleted lines of their days from the archive" in str(refused.exception)
+    assert book.unfinished() == []
+    with book.engine.begin() as connection:
+        connection.execute(sa.insert(schema.state_periods).values(topic="logs", **vars(later)))
+    asked = sluice("logs", "--no-wait")
+    assert "1 periods are left out" in asked.stdout
+    listed = Recounts(book.engine, "logs")
+    listed.set_aside([BlockDamage(LOST.key, "block x is not in HBase", LOST)])
+    listed.expire([LOST.key])
+    assert "is not in HBase (cannot be counted again: retention deleted" in sluice("logs", "--list").stdout
+
+
 def test_nobody_who_takes_it_up_is_said(book: Rebuilds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TAKEN_SECONDS", -1.0)
     number = book.request("logs", [(1, 1)], user="ann").id
     said: list[str] = []
-    steps = [lambda: None, lambda: None, lambda: book.begin(number, [], []), lambda: book.finish(number)]
+    steps = [
+        lambda: None,
+        lambda: None,
+        lambda: book.begin(number, [], []),
+        lambda: book.switch(number),
+        lambda: book.finish(number),
+    ]
     follow_rebuild(Steps(book, *steps), number, said.append, pause=0)  # type: ignore[arg-type]
     assert sum("see that the DAG rebuild is not paused" in each for each in said) == 1
 

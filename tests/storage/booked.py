@@ -47,6 +47,20 @@ def commit(database: sa.Engine, seq: int, start: int, end: int, at: datetime = N
         connection.execute(sa.insert(schema.commits).values(**row))
 
 
+def lose(database: sa.Engine, era: int, settled: bool = False) -> None:
+    """Kafka lost records of `logs` that had been read, and an era began."""
+    row = {"topic": "logs", "partition": 0, "topic_id": "id", "era": era, "begins": 200, "reached": 240}
+    epoch = {"epoch": era, "settled_epoch": era if settled else None}
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.log_eras).values(**row, **epoch))
+
+
+def expire(database: sa.Engine, day: date) -> None:
+    """Retention deleted lines of the day from the archive of `logs`."""
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.archive_expired_days).values(topic="logs", day=day, lines=3))
+
+
 def open_range(database: sa.Engine, seq: int, start: int) -> None:
     row = {"task_id": 1, "version": 1, "first_seq": seq, "topic": "logs", "start": {"0": start}}
     with database.begin() as connection:

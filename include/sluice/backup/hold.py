@@ -1,9 +1,9 @@
 """What stands still while a backup is taken, and for how long.
 
 Blocks of state are never changed in place, but the batch after next deletes those that a commit replaced,
-and nights, backfills and retention replace final blocks, partitions and results. Each of them first writes to
-PostgreSQL, into tables that can be locked against writers; readers go on. A lock ends with its connection, so
-a backup that dies holds up nobody.
+and nights, backfills, rebuilds and retention replace final blocks, partitions and results. Each of them first
+writes to PostgreSQL, into tables that can be locked against writers; readers go on. A lock ends with its
+connection, so a backup that dies holds up nobody.
 """
 
 from __future__ import annotations
@@ -18,9 +18,17 @@ from psycopg2.sql import SQL, Identifier
 
 from sluice.runtime.settings import Postgres
 
-#: What nights, publications, backfills and retention write before they delete or replace anything in HDFS or
-#: HBase. No commit writes to these.
-NIGHTS = ("days", "final_ranges", "unused_finals", "backfill_days", "backfill_blocks", "dropped_days")
+#: What nights, publications, backfills, rebuilds and retention write before they delete or replace anything
+#: in HDFS or HBase. No commit writes to these. Whoever writes `rebuilt_blocks` writes `rebuilds` first.
+NIGHTS = (
+    "days",
+    "final_ranges",
+    "unused_finals",
+    "backfill_days",
+    "backfill_blocks",
+    "dropped_days",
+    "rebuilds",
+)
 #: What each commit writes. While it is locked, the speed layer waits, and its lines wait in Kafka.
 COMMITS = ("commits",)
 #: Whoever waits for a lock makes all others wait behind it, so a try is short: shorter than the second after
@@ -41,7 +49,7 @@ class TableHold:
 
     @contextmanager
     def nights(self) -> Iterator[None]:
-        """Let no night, publication, backfill or retention book anything meanwhile. Raises NotHeld."""
+        """Let no night, publication, backfill, rebuild or retention book anything. Raises NotHeld."""
         with self._locked(NIGHTS):
             yield
 

@@ -38,7 +38,7 @@ from sluice.engine.rowkey import encode_column
 from sluice.runtime.days import days_of
 from sluice.runtime.settings import Settings
 from sluice.state import state
-from sluice.state.blocks import BlockId, period_prefix, unpack
+from sluice.state.blocks import BadBlock, BlockId, period_prefix, unpack
 from sluice.state.damage import DAMAGE, damaged
 from sluice.state.finals import sweep
 from sluice.state.portions import read_portions
@@ -52,6 +52,7 @@ from sluice.storage.tables.commits import CommitLog
 from sluice.storage.tables.days import Days
 from sluice.storage.tables.epochs import PeriodKey, column_seq
 from sluice.storage.tables.finals import Finals
+from sluice.storage.tables.recounts import Recounts
 from sluice.storage.tables.retention import Floor, RetentionBook, expired_days, topics
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
@@ -109,6 +110,7 @@ class TopicRetention:
         self._log = CommitLog(engine(settings), topic)
         self._backfills = Backfills(engine(settings))
         self._tasks = TaskStore(engine(settings))
+        self._recounts = Recounts(engine(settings), topic)
 
     def drop(self, before: datetime) -> DroppedDays:
         floor = self._book.floor(before)
@@ -142,8 +144,16 @@ class TopicRetention:
             for begin in range(0, len(starts), PERIODS):
                 some = self._drop_periods(task, starts[begin : begin + PERIODS], floor)
                 results, blocks = results + some[0], blocks + some[1]
+        self._forget_expired({each.day for each in self._book.last_lines()} - expired)
         self._drop_finals(expired)
         return new, results, blocks, self._drop_partitions(expired)
+
+    def _forget_expired(self, kept: Collection[date]) -> None:
+        """Take periods off the set-aside list that no rebuild will take, once they lie in no day kept."""
+        periods = (
+            (key, self._tasks.version(*key[:2]).spec.span.end(key[2])) for key in self._recounts.expired()
+        )
+        self._recounts.forget([key for key, end in periods if gone(key[2], end, kept)])
 
     def _mark(self, day: date) -> bool:
         with self._days.locked(day):  # not while it is computed or compared
@@ -194,11 +204,20 @@ class TopicRetention:
         return self._hbase.delete(STATE, [(row, names) for row, names in old if names])
 
     def _filled(self, pointers: Sequence[BackfillPointer]) -> Iterator[pa.Table]:
-        """The rows of these blocks. A block that is gone was deleted by a run that was cut short."""
+        """The rows of these blocks. A block that is gone was deleted by a run that was cut short.
+
+        The series of a damaged one are not known: their results stay in HBase, and nothing reads them by the
+        period any more.
+        """
         found = self._hbase.get(STATE, [each.row.encode() for each in pointers], [STATE_FAMILY])
         for each in pointers:
             if (data := found.get(each.row.encode(), {}).get(each.column.encode())) is not None:
-                yield unpack({BlockId.of(each.period, each.layout, each.bucket): data})
+                try:
+                    rows = unpack({BlockId.of(each.period, each.layout, each.bucket): data})
+                except BadBlock as error:
+                    log.warning("%s: %s: it is dropped without its results", self._topic, error)
+                else:
+                    yield rows
 
     def _newest(self) -> datetime:
         """The time of the newest commit."""

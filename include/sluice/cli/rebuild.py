@@ -32,6 +32,10 @@ class RebuildFailed(RuntimeError):
         )
 
 
+class NothingCountable(ValueError):
+    """The archive does not have all lines of any period that a rebuild was asked for."""
+
+
 OnlyTask = Annotated[
     str | None, typer.Option("--task", metavar="TASK", help="Only this task, all its versions.")
 ]
@@ -91,8 +95,11 @@ def rebuild(
     if dry_run:
         _plan(settings, topic, versions, *days)
         return
+    left_out = _left_out(book, topic, versions, *days)
     asked = book.request(topic, versions, *days, user=me())
     typer.echo(f"{topic}: rebuild {asked.id} of {len(versions)} task versions was asked for")
+    if left_out:
+        typer.echo(left_out)
     if wait:
         _wait(book, asked)
     else:
@@ -106,6 +113,20 @@ def _days(first: dt.datetime | None, last: dt.datetime | None) -> tuple[dt.date 
     if since is not None and until is not None and since > until:
         raise BadDays(f"--from {since} is after --to {until}: name the earlier day first")
     return since, until
+
+
+def _left_out(
+    book: Rebuilds, topic: str, versions: list[Version], first: dt.date | None, last: dt.date | None
+) -> str | None:
+    """What is said of periods that cannot be counted again, if there are any. Raises NothingCountable."""
+    from sluice.batch.rebuild.scope import scope, with_state
+
+    found = scope(book.engine, topic, with_state(book.engine, topic, versions), first, last)
+    if not found.expired:
+        return None
+    if not found.keys:
+        raise NothingCountable(f"topic {topic!r}: {found.left_out}. Nothing is left to count")
+    return found.left_out
 
 
 def _wait(book: Rebuilds, asked: Rebuild) -> None:
@@ -136,6 +157,8 @@ def _plan(
         periods = sum(key[:2] == version for key in found.keys)
         name = store.version(*version).spec.name
         typer.echo(f"{name} ({version[0]}v{version[1]}): {periods:,} periods")
+    if found.expired:
+        typer.echo(found.left_out)
     days = planned(settings, topic, found.days)
     write(("day", "files", "lines"), [(each.day, each.files, each.lines) for each in days], Format.TABLE)
     files, lines = sum(each.files for each in days), sum(each.lines for each in days)
@@ -151,12 +174,14 @@ def _list(book: Rebuilds, topic: str) -> None:
 
     open_ = book.unfinished(topic)
     for each in open_:
-        failed = f"; the last try failed: {each.message}" if each.message else ""
+        failed = f"; the last try failed: {each.message}" if each.message and not each.waits else ""
         typer.echo(f"rebuild {each.id}, asked for by {each.requested_by}: {each.progress}{failed}")
     waiting = Recounts(book.engine, topic).all()
     for one in waiting:
         at = dt.datetime.fromtimestamp(one.period_start / 1000, dt.UTC)
         who = "waits for a rebuild" if one.rebuild_id is None else f"rebuild {one.rebuild_id}"
+        if one.expired:
+            who = "cannot be counted again: retention deleted lines of it from the archive"
         typer.echo(f"{one.task_id}v{one.version} {at:%Y-%m-%dT%H:%M:%SZ}: {one.why or 'asked for'} ({who})")
     if not open_ and not waiting:
         typer.echo(f"nothing of {topic} is being counted again")
@@ -177,9 +202,11 @@ def follow_rebuild(
             said = now.progress
         if now.state == RebuildState.FINISHED:
             return now
-        if now.message is not None:
+        if now.message is not None and not now.waits:
             raise RebuildFailed(now, now.message)
-        late = now.state == RebuildState.REQUESTED and time.monotonic() - begun > TAKEN_SECONDS
+        late = (
+            now.state == RebuildState.REQUESTED and not now.waits and time.monotonic() - begun > TAKEN_SECONDS
+        )
         if late and not warned:
             say(
                 f"nothing has taken it up yet: see that the DAG {DAG} is not paused and no other rebuild runs"

@@ -23,9 +23,10 @@ from sluice.storage.hbase import HBase
 from sluice.storage.hive import Hive
 from sluice.storage.partitions import check_there
 from sluice.storage.tables import open_periods, uncounted
-from sluice.storage.tables.commits import CommitLog
+from sluice.storage.tables.commits import CommitLog, Version
 from sluice.storage.tables.days import Day, Days
 from sluice.storage.tables.open_periods import OpenPeriod
+from sluice.storage.tables.recounts import Recounts
 from sluice.tasks.spec import ActiveTask
 
 Stores = tuple[Hive, HBase, DayResults]
@@ -139,9 +140,10 @@ def _compare_standing(
 ) -> tuple[Comparison, tuple[Interval, ...]]:
     """Compare the due periods whose days all stand; also returns the crossing ones among them."""
     whole = tuple(period for period in due.crossing if due.lacking.isdisjoint(period.days))
-    comparable = _comparable(book, whole, day)
+    version = task.task_id, task.version
+    comparable = _comparable(book, version, whole, day)
     comparison = _compare(*stores, task, Periods(due.inside, comparable))
-    while comparison.differing and (still := _comparable(book, comparable, day)) != comparable:
+    while comparison.differing and (still := _comparable(book, version, comparable, day)) != comparable:
         # A line of another day came while this was read: that period waits for the other day's turn.
         comparable = still
         comparison = _compare(*stores, task, Periods(due.inside, comparable))
@@ -158,8 +160,13 @@ def _compare(hive: Hive, hbase: HBase, own: DayResults, task: ActiveTask, period
     return compare(f"{task.spec.name} ({task.label})", online, offline)
 
 
-def _comparable(book: Days, periods: Sequence[Interval], own: date) -> tuple[Interval, ...]:
-    """Periods whose other days that have lines are computed, current and counted online."""
+def _comparable(book: Days, version: Version, periods: Sequence[Interval], own: date) -> tuple[Interval, ...]:
+    """Periods whose other days that have lines are computed, current and counted online.
+
+    A period that is being counted again waits: online it has no results, or old ones.
+    """
+    aside = {each.period_start for each in Recounts(book.engine, book.topic).all() if each.key[:2] == version}
+    periods = [period for period in periods if period.start not in aside]
     days = {day for period in periods for day in period.days} - {own}
     open_ = {day for day in days if not _stands(book, day)}
     return tuple(period for period in periods if open_.isdisjoint(period.days))

@@ -61,6 +61,16 @@ def test_what_retention_dropped_is_not_counted_again(topic: sa.Engine) -> None:
     assert found.keys == keys(begin_ms(WEEK[0]), task=2)  # it has days that are kept
 
 
+def test_what_the_archive_lacks_is_not_counted_too_small(topic: sa.Engine) -> None:
+    with topic.begin() as connection:
+        connection.execute(sa.insert(schema.archive_expired_days).values(topic="logs", day=DAY, lines=3))
+    week = keys(begin_ms(WEEK[0]), task=2)
+    found = scope(topic, "logs", keys(begin_ms(DAY), begin_ms(NEXT)) | week)
+    assert found.expired == keys(begin_ms(DAY)) | week  # a period of several days, too
+    assert (found.keys, found.days) == (keys(begin_ms(NEXT)), (NEXT,))
+    assert found.left_out.startswith("2 periods are left out: retention deleted lines of their days")
+
+
 def test_a_rebuild_has_the_state_of_its_versions_or_what_was_set_aside(topic: sa.Engine) -> None:
     book = Rebuilds(topic, patience=0)
     lost = StatePeriod(1, 1, begin_ms(DAY), 1, 1, 5, 100)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -17,10 +17,11 @@ from sluice.state.blocks import BlockId
 from sluice.storage.tables import schema
 from sluice.storage.tables.backfills import FILLED, REBUILT, Backfills
 from sluice.storage.tables.epochs import PeriodKey, StatePeriod, column
+from sluice.storage.tables.open_losses import open_losses, settle
 from sluice.storage.tables.rebuilds import Rebuilds, RebuildState
-from sluice.storage.tables.recounts import Recounts
+from sluice.storage.tables.recounts import BlockDamage, Recounts
 from tests.state.test_backfilled import Cells
-from tests.storage.booked import DAY, NEXT, ask, commit, database, open_range
+from tests.storage.booked import DAY, NEXT, ask, commit, database, expire, lose, open_range
 
 __all__ = ["database"]  # a fixture
 
@@ -175,3 +176,51 @@ def test_a_try_that_failed_says_why(steps: Steps, monkeypatch: pytest.MonkeyPatc
     failed = steps.book.get(number)
     assert (failed.state, failed.message) == (RebuildState.COUNTING, "ConnectionError: HDFS is away")
     assert failed.tried_at is not None
+
+
+def test_what_kafka_lost_is_waited_for_and_the_rebuild_begins_anew(
+    steps: Steps,
+) -> None:
+    number = steps.book.request("logs", [(1, 1)], user="ann").id
+    steps.dies_at = "rebuild_staged"
+    with pytest.raises(Killed):
+        steps.run(number)
+    lose(steps.database, 1)
+    steps.run(number)
+    waits = steps.book.get(number)
+    assert (waits.state, waits.waits) == (RebuildState.COUNTING, True)
+    assert [day for day, _ in OnePass.counted] == [DAY]
+    settle(steps.database, open_losses(steps.database))
+    steps.run(number)
+    assert [day for day, _ in OnePass.counted] == [DAY, DAY, NEXT]  # what was staged does not count
+    done = steps.book.get(number)
+    assert (done.state, done.message, done.lines) == (RebuildState.FINISHED, None, 2)
+    live = [each for each in rows(steps) if each[0].startswith(REBUILT.encode())]
+    assert len(live) == 2
+
+
+def test_what_the_archive_lacks_stays_set_aside_and_the_rest_is_counted(steps: Steps) -> None:
+    listed = Recounts(steps.database, "logs", patience=0)
+    listed.set_aside([BlockDamage(each.key, "lost", each) for each in PERIODS])
+    expire(steps.database, DAY)
+    number = steps.book.next(datetime.now(UTC))
+    assert number is not None
+    steps.run(number)
+    assert OnePass.counted == [(NEXT, REBUILT)]
+    assert listed.expired() == {PERIODS[0].key}
+    assert listed.of([each.key for each in PERIODS]) == {PERIODS[0].key}
+    assert steps.book.next(datetime.now(UTC)) is None  # it is not tried for ever
+
+
+def test_a_day_that_expires_while_it_is_counted_is_left_out(steps: Steps) -> None:
+    number = steps.book.request("logs", [(1, 1)], user="ann").id
+    steps.dies_at = "rebuild_staged"
+    with pytest.raises(Killed):
+        steps.run(number)
+    expire(steps.database, DAY)
+    steps.run(number)
+    assert steps.book.get(number).state == RebuildState.FINISHED
+    assert Recounts(steps.database, "logs").expired() == {PERIODS[0].key}
+    assert [each.period_start for each in Backfills(steps.database).pointers([e.key for e in PERIODS])] == [
+        begin_ms(NEXT)
+    ]

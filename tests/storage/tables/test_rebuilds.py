@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from sluice.storage.tables import alerts, recounts, schema
+from sluice.storage.tables.archive_expiry import DaysExpired
 from sluice.storage.tables.backfills import BackfillPointer, Backfills
 from sluice.storage.tables.epochs import PeriodKey, StatePeriod
+from sluice.storage.tables.open_losses import LossesOpen, open_losses, settle
 from sluice.storage.tables.rebuilds import (
     PAUSE,
     PLATFORM,
+    BeginsAnew,
     FilledMeanwhile,
+    RebuildMoved,
     Rebuilds,
     RebuildState,
     UnknownRebuild,
 )
 from sluice.storage.tables.recounts import BlockDamage, Recounts
-from tests.storage.booked import DAY, NEXT, ask, commit, database
+from tests.storage.booked import DAY, NEXT, ask, commit, database, expire
+from tests.storage.booked import lose as lose_records
 
 __all__ = ["database"]  # a fixture
 
@@ -215,3 +222,125 @@ def test_its_progress_in_words(book: Rebuilds) -> None:
     assert "results are being written" in book.get(asked.id).progress
     book.finish(asked.id)
     assert book.get(asked.id).progress == "finished: 2 days, 0 lines"
+
+
+def test_a_rebuild_waits_until_it_is_settled_what_kafka_lost(book: Rebuilds) -> None:
+    """Its lines are not in the archive below the cut, and what is sent again is a double beyond it."""
+    lose_records(book.engine, 1)
+    asked = book.request("logs", [(1, 1)], user="ann")
+    with pytest.raises(
+        LossesOpen, match="Kafka lost records of topic 'logs', partition 0, that had been read"
+    ):
+        book.begin(asked.id, keys(0), [DAY])
+    assert (book.get(asked.id).state, book.periods(asked.id)) == (RebuildState.REQUESTED, set())
+    settle(book.engine, open_losses(book.engine))
+    assert book.begin(asked.id, keys(0), [DAY]).eras == {"0": 1}
+
+
+def test_a_rebuild_begins_anew_once_an_era_began_after_its_cut(book: Rebuilds) -> None:
+    asked = book.request("logs", [(1, 1)], user="ann")
+    begun = book.begin(asked.id, keys(0), [DAY])
+    book.stage(asked.id, DAY, [pointer(0)], 7)
+    assert not book.outdated(begun)
+    lose_records(book.engine, 1)
+    with pytest.raises(LossesOpen):
+        book.outdated(begun)
+    with pytest.raises(LossesOpen):
+        book.switch(asked.id)
+    settle(book.engine, open_losses(book.engine))
+    assert book.outdated(begun)
+    with pytest.raises(BeginsAnew, match="the next try counts again, with another cut"):
+        book.switch(asked.id)
+    commit(book.engine, 3, 250, 300)
+    anew = book.begin(asked.id, book.periods(asked.id), begun.days)
+    assert (anew.cut, anew.done_days, anew.lines) == ({"0": 300}, (), 0)
+    assert Backfills(book.engine).rows_at("r1v1/") == set()
+    assert not book.outdated(anew)
+
+
+def test_one_that_waits_is_tried_later_and_has_another_cut_then(book: Rebuilds) -> None:
+    asked = book.request("logs", [(1, 1)], user="ann")
+    book.begin(asked.id, keys(0), [DAY])
+    book.set_waiting(asked.id, "Kafka lost records")
+    waits = book.get(asked.id)
+    assert (waits.waits, waits.progress) == (True, "waits: Kafka lost records")
+    assert book.next(datetime.now(UTC)) is None
+    assert book.outdated(waits)
+
+
+def test_one_that_cannot_finish_holds_up_no_other_period(book: Rebuilds) -> None:
+    lose(book, 1)
+    first = book.next(NOW)
+    assert first is not None
+    book.begin(first, keys(1), [DAY])
+    book.set_failed(first, "a file of the archive is damaged")
+    lose(book, 2)
+    second = book.next(datetime.now(UTC))
+    assert second not in (None, first)
+    assert Recounts(book.engine, "logs").waiting() == keys(2)
+
+
+def test_what_cannot_be_counted_again_gets_no_rebuild(book: Rebuilds) -> None:
+    lose(book, 1)
+    Recounts(book.engine, "logs").expire(keys(1))
+    assert book.next(NOW) is None
+
+
+def test_a_period_of_which_lines_are_deleted_meanwhile_leaves_the_rebuild(book: Rebuilds) -> None:
+    asked = book.request("logs", [(1, 1)], user="ann")
+    book.begin(asked.id, keys(0, 1), [DAY, NEXT])
+    book.stage(asked.id, DAY, [pointer(0)], 7)
+    book.stage(asked.id, NEXT, [pointer(1, NEXT)], 7)
+    expire(book.engine, DAY)
+    with pytest.raises(DaysExpired):
+        book.switch(asked.id)
+    book.leave_out(asked.id, keys(0), [NEXT])
+    book.switch(asked.id)
+    book.finish(asked.id)
+    listed = Recounts(book.engine, "logs")
+    assert (listed.expired(), listed.waiting(), listed.of(keys(0, 1))) == (keys(0), set(), keys(0))
+    (alert,) = alerts.open_alerts(book.engine, recounts.ALERTS)
+    assert "somebody asked to count it again" in alert.message
+    assert "cannot be counted again, because retention deleted lines" in alert.message
+    assert [p.period_start for p in Backfills(book.engine).pointers(keys(0, 1))] == [0, 1]  # 0: of a backfill
+
+
+def test_a_second_run_of_a_rebuild_that_got_further_changes_nothing(book: Rebuilds) -> None:
+    asked = book.request("logs", [(1, 1)], user="ann")
+    book.begin(asked.id, keys(0), [DAY])
+    book.stage(asked.id, DAY, [pointer(0)], 7)
+    with pytest.raises(RebuildMoved):
+        book.finish(asked.id)
+    book.switch(asked.id)
+    found = Backfills(book.engine).pointers(keys(0))
+    with pytest.raises(RebuildMoved, match="carried out by another run"):
+        book.switch(asked.id)
+    with pytest.raises(RebuildMoved):
+        book.stage(asked.id, DAY, [], 0)
+    with pytest.raises(RebuildMoved):
+        book.begin(asked.id, keys(0), [DAY])
+    assert Backfills(book.engine).pointers(keys(0)) == found
+
+
+def test_the_table_of_rebuilds_is_the_first_that_each_step_locks(
+    book: Rebuilds,
+) -> None:
+    """A step that waits for a backup must not hold the commits up meanwhile."""
+    said: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if not statement.startswith("SELECT"):
+            said.append(statement.partition("\n")[0])
+
+    asked = book.request("logs", [(1, 1)], user="ann")
+    sa.event.listen(book.engine, "before_cursor_execute", note)
+    steps: list[Callable[[], object]] = [
+        lambda: book.begin(asked.id, keys(0), [DAY]),
+        lambda: book.stage(asked.id, DAY, [pointer(0)], 1),
+        lambda: book.switch(asked.id),
+        lambda: book.finish(asked.id),
+    ]
+    for step in steps:
+        said.clear()
+        step()
+        assert said[0].startswith("UPDATE rebuilds SET")

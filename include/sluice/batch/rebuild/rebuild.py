@@ -14,7 +14,9 @@
    for good: the newest commit is read after the switch, and the projector reads the list after the commits.
 5. What nothing reads any more is deleted: columns of commits up to the cut, and blocks that were replaced.
 
-A run that died is repeated: a rebuild that has begun keeps its cut, and its staged days.
+A run that died is repeated: a rebuild that has begun keeps its cut, and its staged days. While the front-ends
+may still send again what Kafka lost, the rebuild waits, and begins anew then. Periods of which retention
+deleted lines from the archive are left out: they would be counted too small.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from sluice.batch.backfill.backfill import archived_to, explained, wait_for
 from sluice.batch.backfill.day_count import DayCount, day_prefix, prune
 from sluice.batch.backfill.projection import Projection
 from sluice.batch.damage import damaged_file
-from sluice.batch.rebuild.scope import scope_of
+from sluice.batch.rebuild.scope import scope, scope_of
 from sluice.batch.reckoned import Told
 from sluice.batch.task_versions import before, ranges_of
 from sluice.engine.plan import EnginePlan, Range
@@ -44,7 +46,7 @@ from sluice.storage.postgres import engine
 from sluice.storage.tables.backfills import FILLED, REBUILT, Backfills
 from sluice.storage.tables.commits import CommitLog, Version
 from sluice.storage.tables.epochs import PeriodKey, column_seq
-from sluice.storage.tables.rebuilds import Rebuild, Rebuilds, RebuildState
+from sluice.storage.tables.rebuilds import WAITS, Rebuild, Rebuilds, RebuildState
 from sluice.storage.tables.recounts import Recounts
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
@@ -59,8 +61,8 @@ log = logging.getLogger(__name__)
 def run(spark: SparkSession, settings: Settings, number: int) -> Rebuild:
     """Carry out a rebuild, or what is left of it; returns it as the book has it then.
 
-    Raises UnknownRebuild, NotYet, what a task raises on the lines, and what the stores raise while a daemon
-    is away.
+    One that has to wait says so in its message. Raises UnknownRebuild, NotYet, RebuildMoved, DaysExpired,
+    FilledMeanwhile, what a task raises on the lines, and what the stores raise while a daemon is away.
     """
     book = Rebuilds(engine(settings))
     rebuild = book.get(number)
@@ -71,6 +73,9 @@ def run(spark: SparkSession, settings: Settings, number: int) -> Rebuild:
     try:
         with HBase.of(settings) as hbase:
             _Run(spark, settings, hbase, book, rebuild.topic).carry_out(number)
+    except WAITS as error:
+        log.info("rebuild %d of %s waits: %s", number, rebuild.topic, error)
+        book.set_waiting(number, str(error))
     except Exception as error:
         book.set_failed(number, damaged_file(settings, rebuild.topic, error) or explained(error))
         raise
@@ -92,6 +97,9 @@ class _Run:
             rebuild = self.book.get(number)  # another run may have gone on with it meanwhile
             if rebuild.state == RebuildState.REQUESTED:
                 rebuild = self._begin(rebuild)
+            elif rebuild.state == RebuildState.COUNTING and self.book.outdated(rebuild):
+                rebuild = self.book.begin(number, self.book.periods(number), rebuild.days)
+                log.info("rebuild %d of %s begins anew: commit %s", number, self.topic, rebuild.cut_seq)
             versions = sorted({key[:2] for key in self.book.periods(number)})
             if rebuild.state != RebuildState.FINISHED:
                 with self.book.unfilled(versions):
@@ -100,7 +108,7 @@ class _Run:
     def _finish(self, rebuild: Rebuild, versions: Sequence[Version]) -> None:
         """All that comes after the beginning."""
         if rebuild.state == RebuildState.COUNTING:
-            self._count(rebuild, versions)
+            self._count(self._countable(rebuild), versions)
             self.book.switch(rebuild.id)
             crash_point("rebuild_switched")
         keys = self.book.periods(rebuild.id)
@@ -111,7 +119,11 @@ class _Run:
 
     def _begin(self, rebuild: Rebuild) -> Rebuild:
         found = scope_of(self.book.engine, rebuild)
-        Recounts(self.book.engine, self.topic).forget(found.dropped)
+        listed = Recounts(self.book.engine, self.topic)
+        listed.forget(found.dropped)
+        listed.expire(found.expired)
+        if found.expired:
+            log.warning("rebuild %d of %s: %s", rebuild.id, self.topic, found.left_out)
         begun = self.book.begin(rebuild.id, found.keys, found.days)
         crash_point("rebuild_begun")
         log.info(
@@ -122,6 +134,15 @@ class _Run:
             begun.cut_seq,
         )
         return begun
+
+    def _countable(self, rebuild: Rebuild) -> Rebuild:
+        """The rebuild without periods of which retention deleted lines since it began."""
+        found = scope(self.book.engine, self.topic, self.book.periods(rebuild.id))
+        if not found.expired:
+            return rebuild
+        log.warning("rebuild %d of %s: %s", rebuild.id, self.topic, found.left_out)
+        self.book.leave_out(rebuild.id, found.expired, found.days)
+        return self.book.get(rebuild.id)
 
     def _count(self, rebuild: Rebuild, versions: Sequence[Version]) -> None:
         """Count and stage the days that are not staged yet."""

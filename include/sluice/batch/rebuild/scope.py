@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sluice.archive import index
 from sluice.runtime.days import days_of
 from sluice.runtime.settings import Settings
+from sluice.storage.tables import archive_expiry
 from sluice.storage.tables.commits import Version
 from sluice.storage.tables.epochs import PeriodKey
 from sluice.storage.tables.rebuilds import Rebuild
@@ -28,12 +29,22 @@ class NothingToRebuild(LookupError):
 class RebuildScope:
     """The periods of a rebuild and the days that they touch.
 
-    dropped: periods of the set-aside list whose days are all beyond retention.
+    dropped: periods of the set-aside list whose days are all beyond retention. expired: periods that cannot
+    be counted again, because the archive does not have all lines of their days any more.
     """
 
     keys: frozenset[PeriodKey]
     days: tuple[date, ...]
     dropped: frozenset[PeriodKey]
+    expired: frozenset[PeriodKey] = frozenset()
+
+    @property
+    def left_out(self) -> str:
+        """What is said of the expired periods."""
+        return (
+            f"{len(self.expired):,} periods are left out: retention deleted lines of their days from the "
+            "archive (retention.archive_days), so they cannot be counted again"
+        )
 
     @property
     def versions(self) -> list[Version]:
@@ -52,7 +63,8 @@ class PlannedDay:
 def scope_of(database: sa.Engine, rebuild: Rebuild) -> RebuildScope:
     """What the rebuild would count if it began now."""
     if rebuild.versions is None:
-        keys = Recounts(database, rebuild.topic).waiting()
+        listed = Recounts(database, rebuild.topic)
+        keys = listed.waiting() | listed.expired()  # which retention may have dropped by now
     else:
         keys = set(with_state(database, rebuild.topic, rebuild.versions))
     return scope(database, rebuild.topic, keys, rebuild.first_day, rebuild.last_day)
@@ -68,7 +80,9 @@ def scope(
     """Those of the periods that touch a day from `first` to `last` and are not beyond retention."""
     store, dropped = TaskStore(database), RetentionBook(database, topic).dropped()
     tasks: dict[Version, ActiveTask] = {}
-    wanted, gone, days = set[PeriodKey](), set[PeriodKey](), set[date]()
+    with database.connect() as connection:
+        lacking = archive_expiry.days(connection, topic)
+    wanted, gone, expired, days = set[PeriodKey](), set[PeriodKey](), set[PeriodKey](), set[date]()
     for key in keys:
         if (version := key[:2]) not in tasks:
             tasks[version] = store.version(*version)
@@ -76,9 +90,12 @@ def scope(
         if dropped.issuperset(own):
             gone.add(key)
         elif any((first is None or day >= first) and (last is None or day <= last) for day in own):
-            wanted.add(key)
-            days.update(own)
-    return RebuildScope(frozenset(wanted), tuple(sorted(days)), frozenset(gone))
+            if lacking.isdisjoint(own):
+                wanted.add(key)
+                days.update(own)
+            else:
+                expired.add(key)
+    return RebuildScope(frozenset(wanted), tuple(sorted(days)), frozenset(gone), frozenset(expired))
 
 
 def with_state(database: sa.Engine, topic: str, versions: Collection[Version]) -> Iterator[PeriodKey]:

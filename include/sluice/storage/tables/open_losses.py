@@ -24,6 +24,17 @@ CLOCKS = timedelta(hours=1)
 _C = schema.log_eras.c
 
 
+class LossesOpen(RuntimeError):
+    """Kafka lost records that a layer had read, and they may still be sent again."""
+
+    def __init__(self, topic: str, partitions: Iterable[int]) -> None:
+        super().__init__(
+            f"Kafka lost records of topic {topic!r}, partition {', '.join(map(str, partitions))}, that had "
+            "been read: the archive has them only once the front-ends have sent them again. See the alerts "
+            "(`sluice status`)"
+        )
+
+
 @dataclass(frozen=True)
 class OpenLoss:
     """A partition's log, from an epoch on before which Kafka may have lost records.
@@ -57,6 +68,9 @@ class OpenLoss:
         return f"lost {self.topic}/{self.partition}: offset {self.begins}, era {self.era}"
 
 
+_COLUMNS = [_C[name] for name in OpenLoss.__dataclass_fields__]
+
+
 @dataclass(frozen=True, order=True)
 class Unarchived:
     """Positions [first, next) that a layer had read and Kafka lost before they were archived."""
@@ -71,6 +85,18 @@ def open_losses(engine: sa.Engine) -> list[OpenLoss]:
     return _read(engine, _C.settled_epoch.is_distinct_from(_C.epoch))
 
 
+def eras_once_settled(connection: sa.Connection, topic: str) -> dict[str, int]:
+    """The newest era of each of the topic's partitions, 0 left out. Raises LossesOpen.
+
+    One statement reads both, so an era that begins meanwhile is in neither.
+    """
+    rows = connection.execute(sa.select(*_COLUMNS).where(_C.topic == topic).order_by(_C.partition, _C.era))
+    found = [OpenLoss(**row._mapping) for row in rows]
+    if unsettled := [each for each in found if each.settled_epoch != each.epoch and each.of_read]:
+        raise LossesOpen(topic, sorted({each.partition for each in unsettled}))
+    return {str(each.partition): each.era for each in found if each.era}
+
+
 def of_topic(engine: sa.Engine, topic: str) -> list[OpenLoss]:
     """All that ever was open of a topic, as it is once a person asks."""
     return [replace(each, settled_epoch=ASKED) for each in _read(engine, _C.topic == topic)]
@@ -83,7 +109,7 @@ def ask(engine: sa.Engine, topic: str) -> None:
 
 
 def _read(engine: sa.Engine, which: sa.ColumnElement[bool]) -> list[OpenLoss]:
-    query = sa.select(*(_C[name] for name in OpenLoss.__dataclass_fields__)).where(which)
+    query = sa.select(*_COLUMNS).where(which)
     with engine.connect() as connection:
         rows = connection.execute(query.order_by(_C.topic, _C.partition, _C.era))
         return [OpenLoss(**row._mapping) for row in rows]

@@ -7,6 +7,10 @@ each day are *staged*, under names that nobody reads. One transaction *switches*
 periods had of backfills and earlier rebuilds, and the periods leave the set-aside list.
 
 A rebuild that died goes on with the days that are not staged yet.
+
+A rebuild waits while Kafka may have lost records that a layer had read (`open_losses`): the archive lacks
+them below the cut, and their copies come beyond it, where the ledger takes them for doubles. If a log got a
+new era after the cut was fixed, the rebuild begins anew, with another cut.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.storage.postgres import patiently
-from sluice.storage.tables import history, recounts, schema
+from sluice.storage.tables import archive_expiry, history, open_losses, recounts, schema
 from sluice.storage.tables.backfills import BackfillPointer, next_revision
 from sluice.storage.tables.commits import PATIENCE_SECONDS, Version
 from sluice.storage.tables.epochs import PeriodKey
@@ -32,6 +36,8 @@ _t, _staged = schema.rebuilds, schema.rebuilt_blocks
 PLATFORM = "sluice"
 #: A rebuild whose last try ended badly is tried again after this.
 PAUSE = timedelta(minutes=2)
+#: How the message of a rebuild begins that waits, and has not failed.
+WAITING = "waits: "
 
 
 class RebuildState(StrEnum):
@@ -50,6 +56,29 @@ class FilledMeanwhile(RuntimeError):
         super().__init__(
             f"topic {topic!r}: a backfill filled {', '.join(map(str, sorted(days)))} after the rebuild had "
             "counted it: the next try counts it once more"
+        )
+
+
+class BeginsAnew(RuntimeError):
+    """A partition's log got a new era after the rebuild's cut was fixed."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"Kafka lost records of topic {topic!r} after the rebuild had begun: the next try counts again, "
+            "with another cut"
+        )
+
+
+#: The rebuild can only wait: it is tried again later.
+WAITS = (open_losses.LossesOpen, BeginsAnew)
+
+
+class RebuildMoved(RuntimeError):
+    """Another run of the rebuild got further meanwhile."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            f"rebuild {number} was carried out by another run meanwhile: this one changed nothing"
         )
 
 
@@ -72,6 +101,7 @@ class Rebuild:
     state: RebuildState
     cut: dict[str, int] | None
     cut_seq: int | None
+    eras: dict[str, int] | None
     revision: int
     days: tuple[date, ...]
     done_days: tuple[date, ...]
@@ -83,8 +113,15 @@ class Rebuild:
     message: str | None
 
     @property
+    def waits(self) -> bool:
+        """Whether its last try only found that it has to wait."""
+        return (self.message or "").startswith(WAITING)
+
+    @property
     def progress(self) -> str:
         """How far it is, in words."""
+        if self.waits:
+            return str(self.message)
         if self.state == RebuildState.COUNTING:
             return f"counting: {len(self.done_days)} of {len(self.days)} days, {self.lines:,} lines"
         if self.state == RebuildState.SWITCHED:
@@ -163,9 +200,11 @@ class Rebuilds:
         for each in open_:
             if each.tried_at is None or _utc(each.tried_at) < now - PAUSE:
                 return each.id
-        asked = {each.topic for each in open_ if each.versions is None}
+        # One that has begun does not take what is set aside now, and it may never end.
+        asked = {e.topic for e in open_ if e.versions is None and e.state == RebuildState.REQUESTED}
         r = schema.recounts.c
-        query = sa.select(r.topic).distinct().where(r.rebuild_id.is_(None), ~r.switched).order_by(r.topic)
+        free = sa.and_(r.rebuild_id.is_(None), ~r.switched, ~r.expired)
+        query = sa.select(r.topic).distinct().where(free).order_by(r.topic)
         with self.engine.connect() as connection:
             topics = [topic for topic in connection.scalars(query) if topic not in asked]
         return self.request(topics[0], None, user=PLATFORM).id if topics else None
@@ -173,47 +212,47 @@ class Rebuilds:
     @contextmanager
     def alone(self, topic: str) -> Iterator[None]:
         """Let only one caller at a time rebuild the topic; the next one waits."""
-        with self._locked([f"sluice rebuild {topic}"]):
+        with _locked(self.engine, [f"sluice rebuild {topic}"]):
             yield
 
     @contextmanager
     def unfilled(self, versions: Collection[Version]) -> Iterator[None]:
         """Let no backfill fill one of these versions."""
-        with self._locked([f"sluice backfill {task}v{version}" for task, version in sorted(versions)]):
-            yield
-
-    @contextmanager
-    def _locked(self, names: Sequence[str]) -> Iterator[None]:
-        """Hold these locks of a session, which are lost with it.
-
-        They keep useless work and prunings of the same rows apart. A switch looks for itself.
-        """
-        keys = [sa.func.hashtextextended(name, 0) for name in names]
-        with self.engine.connect() as connection, ExitStack() as held:
-            for key in keys:
-                connection.execute(sa.select(sa.func.pg_advisory_lock(key)))
-                connection.commit()
-                held.callback(_unlock, connection, key)
+        with _locked(
+            self.engine, [f"sluice backfill {task}v{version}" for task, version in sorted(versions)]
+        ):
             yield
 
     def begin(self, number: int, keys: Collection[PeriodKey], days: Collection[date]) -> Rebuild:
-        """Set these periods aside for the rebuild, and fix its cut: the end of the newest commit."""
+        """Set these periods aside for the rebuild, and fix its cut: the end of the newest commit.
+
+        A rebuild that counts begins anew: nothing is staged then. Raises LossesOpen, RebuildMoved.
+        """
         rebuild = self.get(number)
         c, wanted = schema.commits.c, sorted(keys)
         newest = sa.select(c.seq, c.end).where(c.topic == rebuild.topic).order_by(c.seq.desc()).limit(1)
         with self.engine.begin() as connection:
+            _hold(connection, number, RebuildState.REQUESTED, RebuildState.COUNTING)
             if connection.dialect.name == "postgresql":  # no commit while this reads which is the newest
                 connection.execute(sa.text("LOCK TABLE commits IN SHARE MODE"))
+            eras = open_losses.eras_once_settled(connection, rebuild.topic)
             head = connection.execute(newest).one_or_none()
+            connection.execute(sa.delete(_staged).where(_staged.c.rebuild_id == number))
             recounts.drop_state(connection, rebuild.topic, wanted)
             rows = [{**recounts.row_of(rebuild.topic, key), "rebuild_id": number} for key in wanted]
             recounts.put(connection, rows, {"rebuild_id": number, "switched": False})
             fixed = {"cut": dict(head.end), "cut_seq": head.seq} if head else {"cut": {}, "cut_seq": 0}
             fixed["revision"] = next_revision(connection, rebuild.topic)
             named = [day.isoformat() for day in sorted(days)]
-            self._set(connection, number, state=RebuildState.COUNTING, days=named, **fixed)
+            fixed |= {"eras": eras, "days": named, "done_days": [], "lines": 0}
+            _set(connection, number, state=RebuildState.COUNTING, **fixed)
             recounts.tell(connection, rebuild.topic)
         return self.get(number)
+
+    def outdated(self, rebuild: Rebuild) -> bool:
+        """Whether the rebuild's cut is of no use any more. Raises LossesOpen."""
+        with self.engine.connect() as connection:
+            return open_losses.eras_once_settled(connection, rebuild.topic) != rebuild.eras
 
     def periods(self, number: int) -> set[PeriodKey]:
         """The periods that the rebuild still has."""
@@ -222,17 +261,29 @@ class Rebuilds:
         with self.engine.connect() as connection:
             return {(row.task_id, row.version, row.period_start) for row in connection.execute(query)}
 
-    def stage(self, number: int, day: date, pointers: Sequence[BackfillPointer], lines: int) -> None:
-        """Note the blocks of a day that were written; nobody reads them yet."""
-        rebuild = self.get(number)
+    def leave_out(self, number: int, keys: Collection[PeriodKey], days: Collection[date]) -> None:
+        """Go on without these periods, of which retention deleted lines, and with these days.
+
+        They stay on the set-aside list. Raises RebuildMoved.
+        """
         with self.engine.begin() as connection:
+            rebuild = _hold(connection, number, RebuildState.COUNTING)
+            recounts.expire(connection, rebuild.topic, keys, number)
+            named = [day.isoformat() for day in sorted(days)]
+            done = [day.isoformat() for day in rebuild.done_days if day in days]
+            _set(connection, number, days=named, done_days=done)
+
+    def stage(self, number: int, day: date, pointers: Sequence[BackfillPointer], lines: int) -> None:
+        """Note the blocks of a day that were written; nobody reads them yet. Raises RebuildMoved."""
+        with self.engine.begin() as connection:
+            rebuild = _hold(connection, number, RebuildState.COUNTING)
             gone = sa.delete(_staged).where(_staged.c.rebuild_id == number, _staged.c.day == day)
             connection.execute(gone)
             for some in recounts.parts(pointers):
                 named = [{"rebuild_id": number, "topic": rebuild.topic, **asdict(each)} for each in some]
                 connection.execute(sa.insert(_staged), named)
             done = [each.isoformat() for each in (*rebuild.done_days, day)]
-            self._set(connection, number, done_days=done, lines=rebuild.lines + lines)
+            _set(connection, number, done_days=done, lines=rebuild.lines + lines)
 
     def count_again(self, number: int, days: Collection[date], revision: int) -> None:
         """Forget that these days are staged: backfills filled them since, up to the topic's revision."""
@@ -242,41 +293,33 @@ class Rebuilds:
     def switch(self, number: int) -> None:
         """Let the staged blocks count in place of what the rebuild's periods had; one transaction.
 
-        Raises FilledMeanwhile.
+        Raises FilledMeanwhile, LossesOpen, BeginsAnew, DaysExpired, RebuildMoved.
         """
-        rebuild, b, r = self.get(number), schema.backfill_blocks, schema.recounts
-        mine = sa.select(r.c.task_id, r.c.version, r.c.period_start).where(r.c.rebuild_id == number)
-        own = sa.tuple_(b.c.task_id, b.c.version, b.c.period_start).in_(mine)
-        staged = sa.tuple_(_staged.c.task_id, _staged.c.version, _staged.c.period_start).in_(mine)
-        names = [column.name for column in b.c]
-        blocks = sa.select(*(_staged.c[name] for name in names)).where(_staged.c.rebuild_id == number, staged)
-        f = schema.backfill_days.c
-        since = sa.select(f.day).where(f.topic == rebuild.topic, f.revision > rebuild.revision)
-        versions = sa.select(r.c.task_id, r.c.version).where(r.c.rebuild_id == number)
-        since = since.where(sa.tuple_(f.task_id, f.version).in_(versions))
         with self.engine.begin() as connection:
+            rebuild = _hold(connection, number, RebuildState.COUNTING)
             next_revision(connection, rebuild.topic)  # first: a backfill's transaction waits for it
-            if days := set(connection.scalars(since)) & set(rebuild.days):
-                raise FilledMeanwhile(rebuild.topic, days)
-            connection.execute(sa.delete(b).where(b.c.topic == rebuild.topic, own))
-            connection.execute(sa.insert(b).from_select(names, blocks))
-            connection.execute(sa.delete(_staged).where(_staged.c.rebuild_id == number))
-            connection.execute(sa.update(r).where(r.c.rebuild_id == number).values(switched=True))
-            self._set(connection, number, state=RebuildState.SWITCHED)
+            _check(connection, rebuild)
+            _replace(connection, rebuild)
+            _set(connection, number, state=RebuildState.SWITCHED)
             recounts.tell(connection, rebuild.topic)
 
     def finish(self, number: int) -> None:
-        """Note that all results of the rebuild's periods are in HBase."""
-        rebuild, r = self.get(number), schema.recounts
+        """Note that all results of the rebuild's periods are in HBase. Raises RebuildMoved."""
+        r = schema.recounts
         with self.engine.begin() as connection:
+            rebuild = _hold(connection, number, RebuildState.SWITCHED)
             connection.execute(sa.delete(r).where(r.c.rebuild_id == number))
             next_revision(connection, rebuild.topic)
             done = {"state": RebuildState.FINISHED, "finished_at": sa.func.now(), "message": None}
-            self._set(connection, number, **done)
+            _set(connection, number, **done)
 
     def set_failed(self, number: int, message: str) -> None:
         """Note why a try ended badly; it is tried again after PAUSE."""
         self._note(number, message=message, tried_at=datetime.now(UTC))
+
+    def set_waiting(self, number: int, why: str) -> None:
+        """Note what the rebuild waits for; it is tried again after PAUSE, with another cut."""
+        self._note(number, message=f"{WAITING}{why}", tried_at=datetime.now(UTC), eras=None)
 
     def set_running(self, number: int) -> None:
         self._note(number, message=None, tried_at=None)
@@ -284,12 +327,9 @@ class Rebuilds:
     def _note(self, number: int, **values: Any) -> None:
         def write() -> None:
             with self.engine.begin() as connection:
-                self._set(connection, number, **values)
+                _set(connection, number, **values)
 
         patiently(write, self.patience)
-
-    def _set(self, connection: sa.Connection, number: int, **values: Any) -> None:
-        connection.execute(sa.update(_t).where(_t.c.id == number).values(**values))
 
     def _read(self, condition: sa.ColumnElement[bool]) -> list[Rebuild]:
         query = sa.select(_t).where(condition).order_by(_t.c.id)
@@ -299,6 +339,68 @@ class Rebuilds:
                 return [_rebuild(row) for row in connection.execute(query)]
 
         return patiently(read, self.patience)
+
+
+def _hold(connection: sa.Connection, number: int, *states: RebuildState) -> Rebuild:
+    """Keep the rebuild as it is until the transaction ends; it is in one of these states.
+
+    It is a transaction's first step: while a backup holds the table, it waits here and holds nothing up.
+    Raises RebuildMoved.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("LOCK TABLE rebuilds IN ROW EXCLUSIVE MODE"))
+    own = sa.update(_t).where(_t.c.id == number, _t.c.state.in_(states)).values(state=_t.c.state)
+    if not connection.execute(own).rowcount:
+        raise RebuildMoved(number)
+    return _rebuild(connection.execute(sa.select(_t).where(_t.c.id == number)).one())
+
+
+def _set(connection: sa.Connection, number: int, **values: Any) -> None:
+    connection.execute(sa.update(_t).where(_t.c.id == number).values(**values))
+
+
+def _check(connection: sa.Connection, rebuild: Rebuild) -> None:
+    """Raise what a switch raises if what was counted is not all that there is."""
+    if open_losses.eras_once_settled(connection, rebuild.topic) != rebuild.eras:
+        raise BeginsAnew(rebuild.topic)
+    if gone := archive_expiry.days(connection, rebuild.topic) & set(rebuild.days):
+        raise archive_expiry.DaysExpired(rebuild.topic, gone)
+    f, r = schema.backfill_days.c, schema.recounts.c
+    since = sa.select(f.day).where(f.topic == rebuild.topic, f.revision > rebuild.revision)
+    versions = sa.select(r.task_id, r.version).where(r.rebuild_id == rebuild.id)
+    since = since.where(sa.tuple_(f.task_id, f.version).in_(versions))
+    if days := set(connection.scalars(since)) & set(rebuild.days):
+        raise FilledMeanwhile(rebuild.topic, days)
+
+
+def _replace(connection: sa.Connection, rebuild: Rebuild) -> None:
+    """Put the staged blocks in the place of what the rebuild's periods had."""
+    b, r = schema.backfill_blocks, schema.recounts
+    mine = sa.select(r.c.task_id, r.c.version, r.c.period_start).where(r.c.rebuild_id == rebuild.id)
+    own = sa.tuple_(b.c.task_id, b.c.version, b.c.period_start).in_(mine)
+    staged = sa.tuple_(_staged.c.task_id, _staged.c.version, _staged.c.period_start).in_(mine)
+    names = [column.name for column in b.c]
+    of_rebuild = _staged.c.rebuild_id == rebuild.id
+    blocks = sa.select(*(_staged.c[name] for name in names)).where(of_rebuild, staged)
+    connection.execute(sa.delete(b).where(b.c.topic == rebuild.topic, own))
+    connection.execute(sa.insert(b).from_select(names, blocks))
+    connection.execute(sa.delete(_staged).where(of_rebuild))
+    connection.execute(sa.update(r).where(r.c.rebuild_id == rebuild.id).values(switched=True))
+
+
+@contextmanager
+def _locked(engine: sa.Engine, names: Sequence[str]) -> Iterator[None]:
+    """Hold these locks of a session, which are lost with it.
+
+    They keep useless work and prunings of the same rows apart. A switch looks for itself.
+    """
+    keys = [sa.func.hashtextextended(name, 0) for name in names]
+    with engine.connect() as connection, ExitStack() as held:
+        for key in keys:
+            connection.execute(sa.select(sa.func.pg_advisory_lock(key)))
+            connection.commit()
+            held.callback(_unlock, connection, key)
+        yield
 
 
 def _unlock(connection: sa.Connection, key: Any) -> None:

@@ -9,6 +9,9 @@ retention. Readers leave the period out and say so until a rebuild has switched 
 A row goes through these steps: no rebuild has it; one has it; its blocks are *switched*, so that readers have
 it again; its results are written, and the row is gone. If the period is damaged once more meanwhile, its row
 begins again, and no rebuild under way can end it.
+
+If retention deleted lines of a period from the archive (`archive_expiry`), its count would be too small. Its
+row stays: it is *expired*, and no rebuild takes it.
 """
 
 from __future__ import annotations
@@ -30,9 +33,16 @@ from sluice.storage.tables.epochs import PeriodKey, StatePeriod
 _t = schema.recounts
 _KEY = sa.tuple_(_t.c.task_id, _t.c.version, _t.c.period_start)
 #: What a row has that begins again.
-_BEGUN = {"since": sa.func.now(), "rebuild_id": None, "switched": False}
+_BEGUN = {"since": sa.func.now(), "rebuild_id": None, "switched": False, "expired": False}
+#: Of a row that somebody asked for, once it cannot be counted.
+ASKED = "somebody asked to count it again"
 #: The source of the alerts: one for each task version with damaged periods.
 ALERTS = "state"
+COUNTED_AGAIN = "It is being counted again from the archive, and readers are told so until then"
+CANNOT_BE_COUNTED = (
+    "It cannot be counted again, because retention deleted lines of it from the archive "
+    "(retention.archive_days). Readers get only what was published of it"
+)
 #: What is said of each period is cut to this many characters.
 SAID = 500
 
@@ -57,6 +67,7 @@ class Recount:
     since: datetime
     rebuild_id: int | None
     switched: bool
+    expired: bool = False
 
     @property
     def key(self) -> PeriodKey:
@@ -102,8 +113,18 @@ class Recounts:
         return self._read(sa.true())
 
     def waiting(self) -> set[PeriodKey]:
-        """The periods that no rebuild has yet."""
-        return {each.key for each in self._read(sa.and_(~_t.c.switched, _t.c.rebuild_id.is_(None)))}
+        """The periods that a rebuild may take, and none has yet."""
+        free = sa.and_(~_t.c.switched, _t.c.rebuild_id.is_(None), ~_t.c.expired)
+        return {each.key for each in self._read(free)}
+
+    def expired(self) -> set[PeriodKey]:
+        """The periods that cannot be counted again."""
+        return {each.key for each in self._read(_t.c.expired)}
+
+    def expire(self, keys: Collection[PeriodKey]) -> None:
+        """Let no rebuild take these periods, if they are on the list."""
+        with self.engine.begin() as connection:
+            expire(connection, self.topic, keys, None)
 
     def touch(self, since: int, until: int) -> bool:
         """Whether a version has a period on the list that begins in [since, until), ms."""
@@ -153,6 +174,15 @@ def put(connection: sa.Connection, rows: Sequence[dict[str, Any]], again: dict[s
         connection.execute(statement, some)
 
 
+def expire(connection: sa.Connection, topic: str, keys: Collection[PeriodKey], number: int | None) -> None:
+    """Let no rebuild take these periods of a rebuild (None: of none) any more, and say so in the alert."""
+    gone = sa.update(_t).where(_t.c.topic == topic, _t.c.rebuild_id.is_not_distinct_from(number))
+    values = {"expired": True, "rebuild_id": None, "why": sa.func.coalesce(_t.c.why, ASKED)}
+    for some in parts(sorted(keys)):
+        connection.execute(gone.where(_KEY.in_(some)).values(**values))
+    tell(connection, topic)
+
+
 def drop_state(connection: sa.Connection, topic: str, keys: Sequence[PeriodKey]) -> None:
     """Make the state of these periods unreadable: columns of commits up to now are of no use any more."""
     t = schema.state_periods.c
@@ -166,13 +196,13 @@ def tell(connection: sa.Connection, topic: str) -> None:
     n = schema.tasks.c.name
     query = (
         sa.select(
-            *(_t.c.task_id, _t.c.version, n, sa.func.count().label("periods")),
+            *(_t.c.task_id, _t.c.version, n, _t.c.expired, sa.func.count().label("periods")),
             *(sa.func.min(_t.c.period_start).label("first"), sa.func.max(_t.c.period_start).label("last")),
             sa.func.min(_t.c.why).label("why"),
         )
         .select_from(_t.outerjoin(schema.tasks, schema.tasks.c.id == _t.c.task_id))
         .where(_t.c.topic == topic, _t.c.why.is_not(None), ~_t.c.switched)
-        .group_by(_t.c.task_id, _t.c.version, n)
+        .group_by(_t.c.task_id, _t.c.version, n, _t.c.expired)
     )
     told = {}
     for row in connection.execute(query):
@@ -180,9 +210,12 @@ def tell(connection: sa.Connection, topic: str) -> None:
         when = f"the period from {_at(row.first)}"
         if row.periods > 1:
             when = f"{row.periods} periods from {_at(row.first)} to {_at(row.last)}"
-        told[f"{topic}: task {label}"] = (
+        said, name = COUNTED_AGAIN, f"{topic}: task {label}"
+        if row.expired:
+            said, name = CANNOT_BE_COUNTED, f"{name}, expired"
+        told[name] = (
             f"task {row.name or label} ({label}), {when}: {row.why}. Its other periods and all other tasks "
-            "go on. It is being counted again from the archive, and readers are told so until then"
+            f"go on. {said}"
         )
     alerts.sync_within(connection, ALERTS, told, prefix=f"{topic}: ")
 
@@ -190,7 +223,7 @@ def tell(connection: sa.Connection, topic: str) -> None:
 def row_of(topic: str, key: PeriodKey) -> dict[str, Any]:
     """A new row of the list."""
     names = ("topic", "task_id", "version", "period_start")
-    return {**dict(zip(names, (topic, *key), strict=True)), "switched": False}
+    return {**dict(zip(names, (topic, *key), strict=True)), "switched": False, "expired": False}
 
 
 def parts(values: Sequence[Any]) -> Iterator[list[Any]]:

@@ -496,6 +496,7 @@ rebuilds = Table(
     Column("state", Text, nullable=False),  # requested, counting, switched, finished
     Column("cut", Json),  # the end of a commit: the rebuild owns what lies below, the speed layer the rest
     Column("cut_seq", BigInteger),  # that commit
+    Column("eras", Json),  # the newest of each partition then; null: it begins anew, with another cut
     # The topic's revision of filled days then: a day that was filled since is counted once more.
     Column("revision", BigInteger, server_default="0", nullable=False),
     Column("days", Json, nullable=False, server_default="[]"),  # that are to be counted
@@ -522,6 +523,8 @@ recounts = Table(
     Column("since", DateTime(timezone=True), server_default=func.now(), nullable=False),
     Column("rebuild_id", Integer),  # null: no rebuild has it yet
     Column("switched", Boolean, nullable=False, server_default="false"),
+    # Whether the archive lacks lines of it that retention deleted: no rebuild takes it.
+    Column("expired", Boolean, nullable=False, server_default="false"),
 )
 
 # Blocks that a rebuild has written and not switched yet: rows of `backfill_blocks` to come.
