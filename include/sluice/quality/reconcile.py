@@ -98,9 +98,10 @@ def speed_passed(settings: Settings, topic: str, day: date, cut: Mapping[str, in
 
     It does not while a period that may touch the day is counted again: its results are out of date then.
     """
-    since, until = begin_ms(day) - LONGEST * 1000, begin_ms(day) + DAY_MS
-    database = engine(settings)
-    return CommitLog(database, topic).passed(cut) and not Recounts(database, topic).touch(since, until)
+    begin, database = begin_ms(day), engine(settings)
+    if not CommitLog(database, topic).passed(cut):
+        return False
+    return not Recounts(database, topic).touch(begin, begin + DAY_MS, LONGEST * 1000)
 
 
 def reconcile(settings: Settings, topic: str, day: date, cut: Mapping[str, int]) -> ReconcileOutcome:

@@ -105,8 +105,26 @@ def test_readers_are_told_the_starts_within_their_time(listed: Recounts) -> None
 
 def test_a_day_with_such_a_period_is_not_compared(listed: Recounts) -> None:
     listed.set_aside([damage(period(1))])
-    assert listed.touch(0, 2 * HOUR)
-    assert not listed.touch(2 * HOUR, 9 * HOUR)
+    assert listed.touch(0, 2 * HOUR, HOUR)
+    assert listed.touch(2 * HOUR, 9 * HOUR, HOUR)
+    assert not listed.touch(2 * HOUR + 1, 9 * HOUR, HOUR)
+
+
+def test_a_period_that_is_never_counted_again_holds_up_only_the_day_in_which_it_begins(
+    listed: Recounts,
+) -> None:
+    listed.set_aside([damage(period(1)), damage(period(2))])
+    listed.expire([(1, 1, HOUR), (1, 1, 9 * HOUR)])
+    assert (listed.expired(), listed.waiting()) == ({(1, 1, HOUR)}, {(1, 1, 2 * HOUR)})
+    assert listed.of([(1, 1, HOUR)]) == {(1, 1, HOUR)}  # nobody reads it
+    assert listed.touch(0, 2 * HOUR, HOUR)
+    assert not listed.touch(HOUR + 1, 2 * HOUR, HOUR)
+    again, expired = sorted(told(listed.engine), key=lambda each: "cannot" in each)
+    assert "It is being counted again from the archive" in again
+    assert "block of 1 o'clock is not in HBase" in expired
+    assert "cannot be counted again, because retention deleted lines of it from the archive" in expired
+    listed.forget([(1, 1, HOUR), (1, 1, 2 * HOUR)])
+    assert told(listed.engine) == []
 
 
 def test_what_retention_dropped_leaves_the_list_and_its_alert_ends(listed: Recounts) -> None:

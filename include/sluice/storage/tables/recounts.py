@@ -126,9 +126,14 @@ class Recounts:
         with self.engine.begin() as connection:
             expire(connection, self.topic, keys, None)
 
-    def touch(self, since: int, until: int) -> bool:
-        """Whether a version has a period on the list that begins in [since, until), ms."""
-        inside = sa.and_(_t.c.period_start >= since, _t.c.period_start < until)
+    def touch(self, begin: int, end: int, longest: int) -> bool:
+        """Whether the comparison of a day, [begin, end) in ms, waits for a period of the list.
+
+        longest: no period is longer, ms. A period that is never counted again holds up only the day in which
+        it begins: of the other days' comparisons it is left out.
+        """
+        since = sa.case((_t.c.expired, begin), else_=begin - longest)
+        inside = sa.and_(_t.c.period_start >= since, _t.c.period_start < end)
         return bool(self._read(inside))
 
     def unsettled(self) -> set[Version]:
