@@ -20,16 +20,10 @@ from pathlib import Path
 import pytest
 
 from sluice.backup.folder import listed
+from sluice_lab.access_lines import access_lines
+from sluice_lab.draining import DRAIN_SECONDS
 from sluice_lab.waiting import until
-from tests.e2e.running import (
-    DRAIN_SECONDS,
-    PIECE,
-    TIMEOUT_SECONDS,
-    TOPIC,
-    Platform,
-    access_lines,
-    traffic,
-)
+from tests.e2e.running import PIECE, TIMEOUT_SECONDS, TOPIC, Platform, traffic
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]
 

@@ -14,9 +14,10 @@ from sluice.storage.tables import alerts, recounts
 from sluice.storage.tables.commits import CommitLog
 from sluice.storage.tables.recounts import Recounts
 from sluice.tasks.store import TaskStore
+from sluice_lab.access_lines import access_line, access_lines
 from sluice_lab.waiting import until
 from tests.batch.rebuild.paused import rebuilds_paused
-from tests.e2e.running import HOUR, TIMEOUT_SECONDS, TOPIC, Platform, access_line, access_lines, expected
+from tests.e2e.running import HOUR, TIMEOUT_SECONDS, TOPIC, Platform, expected
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]
 

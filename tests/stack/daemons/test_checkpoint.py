@@ -37,12 +37,12 @@ def test_the_journal_becomes_part_of_the_image(stack: Settings) -> None:
     """With a real namenode, which goes on serving."""
     current = stack.home / "data" / "namenode" / "current"
 
-    def image() -> int:
-        return max(int(path.name.rsplit("_", 1)[1]) for path in current.glob("fsimage_*[0-9]"))
+    def images() -> list[int]:
+        return sorted(int(path.name.rsplit("_")[1]) for path in current.glob("fsimage_*") if not path.suffix)
 
-    store, before = HdfsStore.of(stack), image()
+    store, before = HdfsStore.of(stack), images()[-1]
     store.make_directory("/checkpointed")
     assert checkpoint.checkpoint(stack) == "the namenode's journal is part of its image"
-    assert image() > before
-    assert len(list(current.glob("fsimage_*[0-9]"))) <= 2
+    assert images()[-1] > before
+    assert len(images()) <= 2
     store.delete("/checkpointed", recursive=True)
