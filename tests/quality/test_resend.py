@@ -263,6 +263,16 @@ def test_what_another_topic_counted_is_not_missing_in_the_one_an_edge_was_pointe
     assert missing(resent(web1).find()) == [(NAME, ((72, 90),))]
 
 
+def test_a_damaged_row_of_another_topic_hides_nothing(web1: FrontEnd, ends: dict[int, int]) -> None:
+    ends[0] = 2
+    web1.lost(0, 0, 0)
+    web1.counted((0, 0), (0, 9), topic="shop")  # its intervals are not disjoint
+    web1.counted((0, 72))
+    web1.committed(2)
+    web1.archived(0, 2, [0, 63], arrival=1)
+    assert missing(resent(web1).find()) == [(NAME, ((72, 90),))]
+
+
 def test_of_such_a_file_the_archive_lacks_only_what_the_topic_counted(
     web1: FrontEnd, ends: dict[int, int]
 ) -> None:

@@ -9,6 +9,7 @@ again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -35,11 +36,13 @@ from sluice.runtime import days
 from sluice.runtime.arrays import Ints
 from sluice.runtime.positions import UNREAD
 from sluice.runtime.settings import Settings
-from sluice.speed.ledger import ByteLedger, File
+from sluice.speed.ledger import BadLedger, ByteLedger, File
 from sluice.storage.postgres import engine
 from sluice.storage.tables import archive_expiry, eras, open_losses
 from sluice.storage.tables.open_losses import CLOCKS, OpenLoss, Unarchived
 from sluice.transmission.line_identity import KAFKA_HOST, REPLAYED_HOST
+
+log = logging.getLogger(__name__)
 
 #: Files that were counted so long before a loss, and are gone, lost nothing in it.
 BEFORE = timedelta(days=1)
@@ -182,7 +185,10 @@ class Resend:
         every = ByteLedger()
         every.update(counted)
         for row in open_losses.counted_elsewhere(self._database, self.topic, hosts):
-            every.update(ByteLedger.from_rows([row]))
+            try:
+                every.update(ByteLedger.from_rows([row]))
+            except BadLedger as damaged:  # another topic's fault must not leave this one's lines lost
+                log.warning("topic %s: %s", self.topic, damaged)
         return every
 
     def _oldest(self) -> date | None:
