@@ -142,6 +142,7 @@ def test_front_ends_send_again_what_was_counted_and_not_archived(platform: Platf
     platform.drain()
     before = kafka_ends(platform.settings, TOPIC)
     number = len(platform.written.get(SENT_AGAIN, []))
+    known = {at: len(log.eras) for at, log in eras.logs(database, TOPIC).items()}
 
     def counted() -> dict[int, int]:
         """Where Kafka ends, once the speed layer has counted all lines."""
@@ -156,7 +157,8 @@ def test_front_ends_send_again_what_was_counted_and_not_archived(platform: Platf
         partition = max(after, key=lambda at: after[at] - before[at])
         ends = lose_tail(platform, TOPIC, partition)
         assert ends[partition] < after[partition]
-    until(lambda: len(eras.logs(database, TOPIC)[partition].eras) > 1, what="the loss is found")
+    found = known[partition] + 1
+    until(lambda: len(eras.logs(database, TOPIC)[partition].eras) == found, what="the loss is found")
     until(lambda: not open_losses.open_losses(database), DRAIN_SECONDS, "the loss is settled", 0.5)
     hops = platform.drain()
     assert (hops.lost, hops.disagreements) == (0, ())
