@@ -48,7 +48,7 @@ down: ## stop the platform that was brought up last; its data stays
 fast: $(INSTALLED) ## lint, types and the quick tests, which need no daemon; under a minute
 	@$(BIN)/python -m tests.fast
 
-test: setup ## all tests but the long ones, against the real stack in an instance of its own (40 minutes on 2 cores)
+test: setup ## all tests but the long ones, against the real stack in an instance of its own (50 minutes on 2 cores)
 	@$(BIN)/python -m tests
 
 test-long: setup ## the tests of several hosts, of clusters, of the laboratory and of each page's look (20 minutes)

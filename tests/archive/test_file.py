@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 from itertools import pairwise
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,32 +13,14 @@ from sluice.archive import footer as footers
 from sluice.archive.file import COLUMNS, STRETCHES, ArchivedPartition, of_loss, of_records
 from sluice.archive.footer import Footer, UnreadableArchiveFile
 from sluice.transmission.line_schema import LINE_SCHEMA
+from tests.archive import local_archive
+from tests.archive.local_archive import batch
 
 PLACE = ArchivedPartition("logs", "2c1e4e2a-0000-0000-0000-000000000000", 3)
 
 
 def line(day: int) -> bytes:
-    return b'10.0.0.1 - - [%02d/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 17' % day
-
-
-def batch(offsets: list[int], lines: list[bytes]) -> pa.RecordBatch:
-    n = len(offsets)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(np.full(n, 3, np.int32)),
-            pa.array(offsets, pa.int64()),
-            pa.array([1_700_000_000_000 + o for o in offsets], pa.int64()),
-            pa.array(["web1"] * n),
-            pa.array(["access.2015-05-17.log"] * n),
-            pa.array([o * 100 for o in offsets], pa.int64()),
-            pa.array(lines, pa.binary()),
-            pa.array([True] * n),
-            pa.array(np.zeros(n, np.int32)),
-            pa.nulls(n, pa.string()),
-            pa.nulls(n, pa.int64()),
-        ],
-        schema=LINE_SCHEMA,
-    )
+    return local_archive.line(day, second=3)
 
 
 def test_a_file_carries_its_records_and_says_all_about_them_in_its_footer() -> None:
