@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
-from filelock import FileLock, Timeout
-
+from sluice.runtime.one_at_a_time import one_at_a_time
 from sluice.runtime.settings import Settings
 from sluice.stack import shutdown
 
@@ -24,16 +22,11 @@ class ChaosRuns(RuntimeError):
     """Another run of chaos uses the instance."""
 
 
-@contextmanager
-def alone(settings: Settings) -> Iterator[None]:
+def alone(settings: Settings) -> AbstractContextManager[None]:
     """Refuse a second run at the same time. Raises ChaosRuns."""
-    path = settings.home.with_name(f"{settings.home.name}.lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(path, timeout=0, mode=0o600):
-            yield
-    except Timeout:
-        raise ChaosRuns("another `sluice lab chaos` runs here: wait for its end, or end it") from None
+    return one_at_a_time(
+        settings.home, ChaosRuns("another `sluice lab chaos` runs here: wait for its end, or end it")
+    )
 
 
 def begin(settings: Settings) -> None:

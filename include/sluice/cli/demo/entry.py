@@ -7,17 +7,16 @@ threads cannot enter the instance's network.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from filelock import FileLock, Timeout
 
 from sluice.cli.demo.problems import MOST_HOSTS, DemoError, NoLog
 from sluice.cli.demo.steps import clear
 from sluice.cli.output.phases import Phases
+from sluice.runtime.one_at_a_time import one_at_a_time
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
@@ -86,16 +85,9 @@ def layout_of(hosts: str | None) -> Layout | None:
     return layout(hosts)
 
 
-@contextmanager
-def alone(settings: Settings) -> Iterator[None]:
+def alone(settings: Settings) -> AbstractContextManager[None]:
     """Refuse a second demo at the same time: each would delete the other's instance."""
-    path = settings.home.with_name(f"{settings.home.name}.lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(path, timeout=0, mode=0o600):
-            yield
-    except Timeout:
-        raise DemoError("another demo is running: wait for its end, or end it") from None
+    return one_at_a_time(settings.home, DemoError("another demo is running: wait for its end, or end it"))
 
 
 def usable(logs: Path | None) -> Path | None:
