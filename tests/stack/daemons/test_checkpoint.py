@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from sluice.runtime.settings import Settings
+from sluice.stack import health
 from sluice.stack.daemons import checkpoint
 from sluice.stack.daemons.checkpoint import CheckpointFailed
 from sluice.storage.hdfs import HdfsStore
@@ -22,8 +23,19 @@ def test_a_failure_says_what_it_means(monkeypatch: pytest.MonkeyPatch, tmp_path:
     settings = Settings(instance="test", home=tmp_path)
     monkeypatch.setattr(checkpoint, "hadoop_java", failing)
     monkeypatch.setattr(checkpoint, "require", lambda component: None)
+    monkeypatch.setattr(health, "jmx", lambda url, bean: {"LastCheckpointTime": 1})
     said = "failed: SecondaryNameNode -checkpoint force: Connection refused. .* grows until one succeeds"
     with pytest.raises(CheckpointFailed, match=said):
+        checkpoint.checkpoint(settings)
+
+
+def test_a_refused_image_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    """A secondary namenode ends with 0 when the namenode refuses its image."""
+    settings = Settings(instance="test", home=tmp_path)
+    monkeypatch.setattr(checkpoint, "hadoop_java", lambda *given: [sys.executable, "-c", ""])
+    monkeypatch.setattr(checkpoint, "require", lambda component: None)
+    monkeypatch.setattr(health, "jmx", lambda url, bean: {"LastCheckpointTime": 1})
+    with pytest.raises(CheckpointFailed, match="did not take the checkpoint"):
         checkpoint.checkpoint(settings)
 
 
@@ -43,6 +55,10 @@ def test_the_journal_becomes_part_of_the_image(stack: Settings) -> None:
     store, before = HdfsStore.of(stack), images()[-1]
     store.make_directory("/checkpointed")
     assert checkpoint.checkpoint(stack) == "the namenode's journal is part of its image"
-    assert images()[-1] > before
+    first = images()[-1]
+    assert first > before
+    store.make_directory("/checkpointed/again")
+    checkpoint.checkpoint(stack)  # soon after the last one
+    assert images()[-1] > first
     assert len(images()) <= 2
     store.delete("/checkpointed", recursive=True)

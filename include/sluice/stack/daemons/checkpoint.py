@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 
 from sluice.runtime.settings import Settings
+from sluice.stack import health
 from sluice.stack.daemons.hdfs import PROFILER, configure, hadoop_java
 from sluice.stack.environment import own_environment
 from sluice.stack.jars import require
@@ -29,6 +30,7 @@ def checkpoint(settings: Settings) -> str:
     configure(settings)
     variables = {name: value for name, value in own_environment(settings).items() if name != PROFILER}
     argv = hadoop_java(settings, SECONDARY_CLASS, "-checkpoint", "force")
+    before = _last_checkpoint(settings)
     try:
         done = subprocess.run(
             argv, env=variables, capture_output=True, text=True, timeout=SECONDS, check=False
@@ -41,4 +43,14 @@ def checkpoint(settings: Settings) -> str:
             f"the checkpoint of HDFS failed: {last[:300]}. The namenode's journal grows until one succeeds; "
             "see `sluice status` for the namenode"
         )
+    if _last_checkpoint(settings) <= before:  # the secondary ends well even when its image is refused
+        raise CheckpointFailed(
+            "the namenode did not take the checkpoint, its own log says why; its journal grows until it does"
+        )
     return "the namenode's journal is part of its image"
+
+
+def _last_checkpoint(settings: Settings) -> int:
+    """When the namenode took its newest image, in its own clock's ms."""
+    bean = health.jmx(settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=FSNamesystem")
+    return int(bean["LastCheckpointTime"])
