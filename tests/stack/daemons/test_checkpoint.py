@@ -12,6 +12,8 @@ from sluice.stack.daemons import checkpoint
 from sluice.stack.daemons.checkpoint import CheckpointFailed
 from sluice.storage.hdfs import HdfsStore
 
+IMAGE = {"JournalTransactionInfo": '{"MostRecentCheckpointTxId": "0"}'}
+
 
 def failing(settings: Settings, main_class: str, *arguments: str) -> list[str]:
     """In the place of the JVM: it says why it fails."""
@@ -23,7 +25,7 @@ def test_a_failure_says_what_it_means(monkeypatch: pytest.MonkeyPatch, tmp_path:
     settings = Settings(instance="test", home=tmp_path)
     monkeypatch.setattr(checkpoint, "hadoop_java", failing)
     monkeypatch.setattr(checkpoint, "require", lambda component: None)
-    monkeypatch.setattr(health, "jmx", lambda url, bean: {"LastCheckpointTime": 1})
+    monkeypatch.setattr(health, "jmx", lambda url, bean: IMAGE)
     said = "failed: SecondaryNameNode -checkpoint force: Connection refused. .* grows until one succeeds"
     with pytest.raises(CheckpointFailed, match=said):
         checkpoint.checkpoint(settings)
@@ -34,7 +36,7 @@ def test_a_refused_image_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path:
     settings = Settings(instance="test", home=tmp_path)
     monkeypatch.setattr(checkpoint, "hadoop_java", lambda *given: [sys.executable, "-c", ""])
     monkeypatch.setattr(checkpoint, "require", lambda component: None)
-    monkeypatch.setattr(health, "jmx", lambda url, bean: {"LastCheckpointTime": 1})
+    monkeypatch.setattr(health, "jmx", lambda url, bean: IMAGE)
     with pytest.raises(CheckpointFailed, match="did not take the checkpoint"):
         checkpoint.checkpoint(settings)
 

@@ -6,6 +6,7 @@ that runs for ever: started with the order to make a checkpoint, it ends when it
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 from sluice.runtime.settings import Settings
@@ -30,7 +31,7 @@ def checkpoint(settings: Settings) -> str:
     configure(settings)
     variables = {name: value for name, value in own_environment(settings).items() if name != PROFILER}
     argv = hadoop_java(settings, SECONDARY_CLASS, "-checkpoint", "force")
-    before = _last_checkpoint(settings)
+    before = _newest_image(settings)
     try:
         done = subprocess.run(
             argv, env=variables, capture_output=True, text=True, timeout=SECONDS, check=False
@@ -43,14 +44,14 @@ def checkpoint(settings: Settings) -> str:
             f"the checkpoint of HDFS failed: {last[:300]}. The namenode's journal grows until one succeeds; "
             "see `sluice status` for the namenode"
         )
-    if _last_checkpoint(settings) <= before:  # the secondary ends well even when its image is refused
+    if _newest_image(settings) <= before:  # the secondary ends well even when its image is refused
         raise CheckpointFailed(
             "the namenode did not take the checkpoint, its own log says why; its journal grows until it does"
         )
     return "the namenode's journal is part of its image"
 
 
-def _last_checkpoint(settings: Settings) -> int:
-    """When the namenode took its newest image, in its own clock's ms."""
-    bean = health.jmx(settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=FSNamesystem")
-    return int(bean["LastCheckpointTime"])
+def _newest_image(settings: Settings) -> int:
+    """The number of the last transaction in the namenode's newest image."""
+    bean = health.jmx(settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=NameNodeInfo")
+    return int(json.loads(bean["JournalTransactionInfo"])["MostRecentCheckpointTxId"])
