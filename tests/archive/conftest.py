@@ -11,7 +11,8 @@ import pytest
 
 from sluice.archive.archiver import Archiver
 from sluice.archive.heartbeat import Heartbeat
-from sluice.runtime.settings import Archive, Settings
+from sluice.runtime.sections import Archive
+from sluice.runtime.settings import Settings
 from tests.archive.archive_trial import Here, Trial, trial_of
 
 

@@ -10,7 +10,7 @@ import pytest
 from sluice.archive.buffer import Buffer
 from sluice.archive.inbox import MESSAGE_BYTES
 from sluice.archive.session import POLL_BYTES, POLL_RECORDS, fitting
-from sluice.runtime.settings import Archive
+from sluice.runtime.sections import Archive
 from tests.archive.test_file import blocks
 from tests.messages import Message
 

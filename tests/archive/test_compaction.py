@@ -14,7 +14,7 @@ from sluice.archive import compaction, indexing, layout, verification
 from sluice.archive.compaction import CompactionUnderWay, PartitionCompaction, compact
 from sluice.archive.file import of_records
 from sluice.runtime import crash_points
-from sluice.runtime.settings import Archive
+from sluice.runtime.sections import Archive
 from sluice.storage.stores import LocalStore
 from sluice.storage.tables.alerts import open_alerts
 from tests.archive.local_archive import PLACE, LocalArchive, batch, line

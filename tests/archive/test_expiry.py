@@ -16,7 +16,8 @@ from sluice.archive import expiry, indexing, layout
 from sluice.archive.compaction import PartitionCompaction
 from sluice.archive.expiry import ExpiredFiles, of_partition
 from sluice.runtime import crash_points
-from sluice.runtime.settings import Archive, Settings
+from sluice.runtime.sections import Archive
+from sluice.runtime.settings import Settings
 from sluice.storage.tables import archive_expiry, schema
 from sluice.storage.tables.archive_expiry import DaysExpired
 from sluice.storage.tables.days import Days

@@ -17,7 +17,8 @@ from sluice.archive.file import ArchivedPartition
 from sluice.archive.inbox import TOGETHER_SECONDS, Item
 from sluice.archive.partition import PartitionWriter
 from sluice.archive.polling import SHORT_POLL_MS, polled
-from sluice.runtime.settings import Archive, Settings
+from sluice.runtime.sections import Archive
+from sluice.runtime.settings import Settings
 from tests.messages import Message
 from tests.tasks.database import sqlite
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from sluice.archive import scaling
 from sluice.archive.scaling import GROW_AFTER_SECONDS, SHRINK_AFTER_SECONDS, Follows, Sizing
-from sluice.runtime.settings import Archive, Settings
+from sluice.runtime.sections import Archive
+from sluice.runtime.settings import Settings
 
 STEP = 10.0
 

@@ -13,7 +13,7 @@ from sluice.archive import layout
 from sluice.archive.compaction import PartitionCompaction
 from sluice.archive.repair import _damaged, _put_back
 from sluice.archive.verification import Lacking
-from sluice.runtime.settings import Archive
+from sluice.runtime.sections import Archive
 from tests.archive.local_archive import PLACE, LocalArchive
 
 

@@ -11,7 +11,7 @@ from sluice.engine.count import count
 from sluice.engine.outcomes import COUNTS, Reckoning
 from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.schema import partials_schema
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from sluice.transmission.line_schema import LINE_SCHEMA
 

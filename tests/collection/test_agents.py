@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import random
 import re
@@ -304,6 +305,31 @@ def test_an_edge_that_cannot_hand_over_stays(collected: Collected) -> None:
         lifecycle.stop(settings, agent, print, must_drain=True, drain_seconds=2)
     assert lifecycle.alive(settings, agent)
     assert deploy.ensure(settings) == collectors
+    collected.doubles()
+
+
+def test_ten_thousand_files_that_come_at_once(collected: Collected) -> None:
+    """The edge dies while it reads them."""
+    many = INVENTORY.replace(
+        "collectors:\n  - name: gather1",
+        """  - host: front3
+    files: ["{home}/frontends/front3/access.%Y-%m-%d-%H.log"]
+    channel: file
+    collectors: [gather1, gather2]
+collectors:
+  - name: gather1""",
+    )
+    folder = collected.settings.home / "frontends" / "front3"
+    folder.mkdir()
+    first = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    for number in range(10_000):
+        at = first + dt.timedelta(hours=number)
+        (folder / f"access.{at:%Y-%m-%d-%H}.log").write_text(f"file {number}\nits end\n")
+    before = len(collected.arrived())
+    collected.deploy(many)
+    until(lambda: len(collected.arrived()) > before + 2_000, what="the first files are read")
+    collected.kill("front3")
+    assert deploy.ensure(collected.settings) == ["front3"]
     collected.doubles()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sluice.runtime.settings import Hive
+from sluice.runtime.sections import Hive
 from sluice.storage.hive import connect
 from tests.containers import platform
 from tests.containers.platform import CHECKED, FOR_EVER, HERE, SERVICES, sluice

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.engine.plan import EnginePlan
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.state.cells import online_cells
 from sluice.tasks import ActiveTask, TaskSpec, parse_documents
 from sluice.transmission.line_schema import LINE_SCHEMA

@@ -22,7 +22,7 @@ from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.results import results
 from sluice.engine.rowkey import series_values
 from sluice.engine.schema import partials_schema
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks import TaskSpec
 from tests.engine.samples import ALL_METRICS, BYTES, active, by_hand, line, plan, records, spec
 from tests.examples import examples

@@ -14,7 +14,7 @@ from sluice.engine.count import count
 from sluice.engine.extract import BatchLines
 from sluice.engine.fields import NoSuchField
 from sluice.engine.plan import EnginePlan
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks import TopicSpec
 from sluice.tasks.extract import Extract
 from sluice.tasks.topic_spec import TimeSpec

@@ -15,7 +15,7 @@ from sluice.engine.outcomes import DIMENSION_BYTES
 from sluice.engine.plan import EnginePlan
 from sluice.engine.results import results
 from sluice.engine.rowkey import RowKey, series_values
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice.tasks.extract import Extract
 from sluice.tasks.topic_spec import TimeSpec

@@ -21,7 +21,7 @@ from sluice.engine.outcomes import COUNTS, LOOKED_AT, SAMPLES, Reckoning, summed
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Version
 from sluice.engine.trial import trial
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks import TaskSpec, TopicSpec
 from tests.engine.samples import active, line, records, spec
 from tests.examples import examples

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.engine.preview import ROWS, Met, preview
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks import TopicSpec
 from tests.engine.samples import BYTES, line, spec
 

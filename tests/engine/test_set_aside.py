@@ -17,7 +17,7 @@ from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import SHOWN, Failures, Noted, TasksFailed, Version, leaving_out, reason
 from sluice.metrics.accumulators import MAX
 from sluice.runtime.arrays import Ints
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import PartitionPass
 from sluice.state.blocks import BlockId, bucket_hash, pack

@@ -9,7 +9,7 @@ import pytest
 from sluice.engine.count import count
 from sluice.engine.trial import MAX_LINES, TooManyLines, failure, trial
 from sluice.metrics import metric
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks import TaskSpec, TopicSpec
 from tests.engine.samples import BYTES, line, plan, records, spec
 

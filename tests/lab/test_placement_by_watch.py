@@ -16,7 +16,8 @@ import sqlalchemy as sa
 
 from sluice.collection import deploy
 from sluice.placement.measures import load_spread
-from sluice.runtime.settings import Placement, Settings
+from sluice.runtime.sections import Placement
+from sluice.runtime.settings import Settings
 from sluice.storage.tables import units as book
 from sluice_hosts.trust import broker
 from sluice_hosts.units import measure

@@ -13,7 +13,8 @@ from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
 from sluice.letters import replay as module
 from sluice.letters.replay import LetterReplay, ReplayRefused, check, replay, replayable
-from sluice.runtime.settings import Limits, Settings
+from sluice.runtime.sections import Limits
+from sluice.runtime.settings import Settings
 from sluice.speed.ledger import ByteLedger
 from sluice.storage.tables import history, schema
 from sluice.storage.tables.dead_letters import DeadLetter, LetterFilter

@@ -16,7 +16,7 @@ from sluice.lines.answer import LinesAnswer
 from sluice.lines.basis import Basis, Result
 from sluice.lines.candidates import Candidates
 from sluice.lines.query import LinesQuery
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from sluice.transmission.line_schema import LINE_SCHEMA
 

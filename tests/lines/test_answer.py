@@ -19,7 +19,7 @@ from sluice.lines import answer as module
 from sluice.lines.answer import LinePosition
 from sluice.lines.query import LinesQuery
 from sluice.results.query import Where
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from tests.engine.samples import BYTES, line, spec
 from tests.examples import examples

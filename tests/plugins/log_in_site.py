@@ -16,7 +16,8 @@ import httpx
 import pytest
 
 from sluice.runtime.login_settings import Login
-from sluice.runtime.settings import Airflow, Settings
+from sluice.runtime.sections import Airflow
+from sluice.runtime.settings import Settings
 from sluice.runtime.throttle import Queue, Rate, Throttle
 from sluice.stack import secrets
 from sluice.stack.networking import network, outward

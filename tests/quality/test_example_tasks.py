@@ -24,7 +24,8 @@ from sluice.results.compare import Comparison
 from sluice.results.offline_results import DayResults, of_task
 from sluice.results.online_results import online_results
 from sluice.results.periods import ALWAYS, Periods
-from sluice.runtime.settings import ROOT, Limits
+from sluice.runtime.sections import Limits
+from sluice.runtime.settings import ROOT
 from sluice.storage.hbase import Cells
 from sluice.tasks import ActiveTask, parse_tasks
 from sluice.tasks.lists import parse_lists

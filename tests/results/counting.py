@@ -15,7 +15,8 @@ from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
 from sluice.results.periods import Periods
-from sluice.runtime.settings import Limits, Settings
+from sluice.runtime.sections import Limits
+from sluice.runtime.settings import Settings
 from sluice.state import finals
 from sluice.state.blocks import BlockId
 from sluice.state.merging import merge_into_blocks

@@ -19,7 +19,7 @@ from sluice.archive.file import ArchivedPartition, ArchiveFile, of_records
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
 from sluice.engine.wire import FOUND
-from sluice.runtime.settings import Archive, Limits
+from sluice.runtime.sections import Archive, Limits
 from sluice.speed.doubles import gather
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import PartitionPass

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.engine.plan import EnginePlan
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.speed.doubles import gather
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.wire import FOUND
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.speed import observed
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass

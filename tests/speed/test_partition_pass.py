@@ -7,7 +7,7 @@ import pytest
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.wire import FOUND
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.speed import partition_pass
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass

@@ -10,7 +10,8 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from sluice.runtime.positions import Era, PartitionLog
-from sluice.runtime.settings import Kafka, Settings
+from sluice.runtime.sections import Kafka
+from sluice.runtime.settings import Settings
 from sluice.speed import source
 from sluice.speed.source import NoRecords, RecordsGone, Slice, SourcePart, TopicRange
 from sluice.transmission.topics import Topics

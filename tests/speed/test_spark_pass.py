@@ -15,7 +15,7 @@ import pytest
 
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.jvm import QUICK, SPARK_OPTIONS
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.speed import spark_pass
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import PartitionPass

@@ -16,7 +16,8 @@ from sqlalchemy.exc import OperationalError
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures, TasksFailed, Version
 from sluice.runtime.positions import UNREAD
-from sluice.runtime.settings import Limits, Settings, Speed
+from sluice.runtime.sections import Limits, Speed
+from sluice.runtime.settings import Settings
 from sluice.spark.on_demand import OnDemand
 from sluice.speed import streaming
 from sluice.speed.micro_batch import MicroBatch

@@ -13,7 +13,7 @@ from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import TasksFailed
 from sluice.engine.wire import DAMAGED, FOUND, OUTGROWN, STATED
 from sluice.runtime.positions import UNREAD
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.speed.laps import Laps
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from sluice.runtime.settings import Heaps, Settings, given
+from sluice.runtime.sections import Heaps
+from sluice.runtime.settings import Settings, given
 from sluice.stack import jars, secrets, supervisord, templating
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.daemons import hbase, hdfs, hive, kafka

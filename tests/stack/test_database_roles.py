@@ -10,7 +10,8 @@ from typing import Any
 import psycopg2
 import pytest
 
-from sluice.runtime.settings import DatabaseRole, Postgres, Settings
+from sluice.runtime.sections import DatabaseRole, Postgres
+from sluice.runtime.settings import Settings
 from sluice.stack import database_roles, secrets
 from sluice.stack.database_roles import SUPERUSER, UnusableRole
 

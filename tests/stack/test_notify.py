@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from sluice.runtime.settings import Notifications, Settings
+from sluice.runtime.sections import Notifications
+from sluice.runtime.settings import Settings
 from sluice.stack import notify
 from sluice.storage.tables import alerts
 from tests.tasks.database import sqlite

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from sluice.runtime.login_settings import Login
-from sluice.runtime.settings import Retention, Settings
+from sluice.runtime.sections import Retention
+from sluice.runtime.settings import Settings
 from sluice.stack import secrets
 from sluice.stack.settings_book import FILE, changed
 

@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.collection.pattern import Pattern
-from sluice.runtime.settings import Limits, Settings
+from sluice.runtime.sections import Limits
+from sluice.runtime.settings import Settings
 from sluice.traffic.packed import AT_LEAST, ReplayError, blocks
 from sluice.traffic.replay import Server, read_lines, replay
 from tests.examples import examples

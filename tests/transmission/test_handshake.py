@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from kafka.errors import KafkaError
 
-from sluice.runtime.settings import Kafka, KafkaLogin, Settings
+from sluice.runtime.sections import Kafka, KafkaLogin
+from sluice.runtime.settings import Settings
 from sluice.transmission import clients
 from sluice.transmission import topics as module
 from sluice.transmission.topics import Topics

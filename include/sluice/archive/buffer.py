@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from sluice.runtime.settings import Archive
+from sluice.runtime.sections import Archive
 
 #: Bytes of a file's lines before they are packed, about at most: a file is made in memory, and `sluice.lines`
 #: reads it as a whole.

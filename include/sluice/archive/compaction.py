@@ -28,7 +28,8 @@ from sluice.archive.merging import merged
 from sluice.archive.verification import places
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.days import today
-from sluice.runtime.settings import Archive, Settings
+from sluice.runtime.sections import Archive
+from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsError, HdfsFile
 from sluice.storage.postgres import engine
 from sluice.storage.tables import alerts

@@ -19,7 +19,7 @@ from psycopg2.sql import SQL, Composed, Identifier
 
 from sluice.backup.manifest import DamagedBackup, DumpedDatabase, DumpedTable
 from sluice.backup.parts import BackupParts
-from sluice.runtime.settings import Postgres
+from sluice.runtime.sections import Postgres
 
 Say = Callable[[str], None]
 

@@ -16,7 +16,7 @@ import psycopg2
 from psycopg2.errors import DeadlockDetected, LockNotAvailable
 from psycopg2.sql import SQL, Identifier
 
-from sluice.runtime.settings import Postgres
+from sluice.runtime.sections import Postgres
 
 #: What nights, publications, backfills, rebuilds and retention write before they delete or replace anything
 #: in HDFS or HBase. No commit writes to these. Whoever writes `rebuilt_blocks` writes `rebuilds` first.

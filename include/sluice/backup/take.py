@@ -23,7 +23,8 @@ from sluice.backup.manifest import DumpedDatabase, Manifest
 from sluice.backup.parts import BackupParts
 from sluice.runtime.files import settle
 from sluice.runtime.installed import own_version
-from sluice.runtime.settings import Postgres, Settings
+from sluice.runtime.sections import Postgres
+from sluice.runtime.settings import Settings
 from sluice.storage.hbase import STATE, HBase
 from sluice.storage.hdfs import HdfsStore
 

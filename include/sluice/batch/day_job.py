@@ -21,7 +21,7 @@ from sluice.engine.access_log import FIELDS
 from sluice.engine.outcomes import Reckoning
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Aside, Failures, Noted, TasksFailed, Version, leaving_out
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.storage.parquet import table_files
 from sluice.storage.stores import Stores
 from sluice.tasks.spec import ActiveTask

@@ -20,7 +20,7 @@ from sluice.engine.parse import dead_reason, event_time, refused
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.arrays import Ints
 from sluice.runtime.days import DAY_MS, begin_ms
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks.topic_spec import TopicSpec
 from sluice.transmission.line_identity import identify
 from sluice.transmission.line_schema import LINE_SCHEMA

@@ -11,7 +11,7 @@ from sluice.engine.cut import COMPILED_LINES, raw, stretches
 from sluice.engine.extract import BatchLines, text
 from sluice.engine.times import HOURS, MONTHS, SIXTY, instants, read_times
 from sluice.runtime.arrays import Bools, Bytes, Ints
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks.topic_spec import TopicSpec
 from sluice.transmission.line_schema import FORGED, UNREADABLE
 

@@ -16,7 +16,7 @@ from sluice.engine.fields import resolved
 from sluice.engine.outcomes import Sampled
 from sluice.metrics import Accumulator, accumulators
 from sluice.runtime.arrays import Bools, Ints
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks.extract import Extract, Filter
 from sluice.tasks.period import Period
 from sluice.tasks.spec import ActiveTask

@@ -13,7 +13,7 @@ from typing import Literal
 
 from sluice.engine.rowkey import series_values
 from sluice.engine.trial import LineTrial, first_results, trial
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks.spec import TaskSpec
 from sluice.tasks.topic_spec import TopicSpec
 

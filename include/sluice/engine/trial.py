@@ -23,7 +23,7 @@ from sluice.engine.plan import EnginePlan, Selection
 from sluice.engine.results import RESULTS, results
 from sluice.engine.set_aside import CAUGHT, reason
 from sluice.metrics.texts import ABSENT
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks.extract import Filter, FilterMode
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.topic_spec import TopicSpec

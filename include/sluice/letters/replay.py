@@ -26,7 +26,8 @@ from sluice.letters.whole import WholeLines
 from sluice.runtime.arrays import Bools
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.days import DAY_MS
-from sluice.runtime.settings import Limits, Settings
+from sluice.runtime.sections import Limits
+from sluice.runtime.settings import Settings
 from sluice.speed.ledger import ByteLedger
 from sluice.storage.postgres import engine
 from sluice.storage.tables import history

@@ -19,7 +19,7 @@ from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
 from sluice.engine.results import results
 from sluice.metrics import load_team
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec
 
 _STATUS = {"field": "status"}

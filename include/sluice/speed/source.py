@@ -18,7 +18,8 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import OffsetOutOfRangeError
 
 from sluice.runtime.positions import PartitionLog
-from sluice.runtime.settings import Kafka, Settings
+from sluice.runtime.sections import Kafka
+from sluice.runtime.settings import Settings
 from sluice.storage.tables.eras import LogMoved
 from sluice.transmission.identity import moved_on, records
 from sluice.transmission.mac import identity_key

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sluice.runtime.settings import DatabaseRole, Postgres
+from sluice.runtime.sections import DatabaseRole, Postgres
 
 SUPERUSER = "postgres"
 #: Databases that every PostgreSQL has; no role of the platform may enter them.

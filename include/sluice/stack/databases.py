@@ -9,7 +9,8 @@ from typing import Any
 import psycopg2
 from psycopg2 import sql
 
-from sluice.runtime.settings import Postgres, Settings
+from sluice.runtime.sections import Postgres
+from sluice.runtime.settings import Settings
 from sluice.storage.tables.locks import Lock
 
 

@@ -19,7 +19,8 @@ import requests
 from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.runtime.parent import end_with_parent
-from sluice.runtime.settings import Notifications, Settings
+from sluice.runtime.sections import Notifications
+from sluice.runtime.settings import Settings
 from sluice.stack.log import DaemonLog
 from sluice.storage.postgres import engine
 from sluice.storage.tables import alerts

@@ -22,7 +22,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 from thrift_sasl import TSaslClientTransport
 
-from sluice.runtime.settings import Hive as Where
+from sluice.runtime.sections import Hive as Where
 from sluice.runtime.settings import Settings
 
 SQL = Path(__file__).parent / "sql"

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka.net.transport import KafkaSSLTransport
 
-from sluice.runtime.settings import Kafka
+from sluice.runtime.sections import Kafka
 
 HANDSHAKE_SECONDS = 10.0
 

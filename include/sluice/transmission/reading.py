@@ -14,7 +14,7 @@ from typing import Any
 from kafka import KafkaConsumer
 from kafka.consumer.fetcher import Fetcher
 
-from sluice.runtime.settings import Kafka
+from sluice.runtime.sections import Kafka
 from sluice.transmission import clients
 from sluice.transmission.decoding import Batches, Record
 from sluice.transmission.identity import held

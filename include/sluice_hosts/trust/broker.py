@@ -16,7 +16,8 @@ from sluice.collection.agent import LOCAL
 from sluice.collection.errors import AgentError
 from sluice.collection.machine import IDENTITY, TRUST
 from sluice.runtime.files import write_whole
-from sluice.runtime.settings import KafkaLogin, Settings
+from sluice.runtime.sections import KafkaLogin
+from sluice.runtime.settings import Settings
 from sluice.transmission import listener
 from sluice.transmission.listener import KafkaListener
 from sluice_hosts.trust import certificates

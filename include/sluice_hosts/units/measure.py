@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from sluice.collection.agent import LOCAL
 from sluice.collection.errors import AgentError, HostUnreachable
 from sluice.collection.metrics import MetricsUnreachable
-from sluice.runtime.settings import Placement, Settings
+from sluice.runtime.sections import Placement
+from sluice.runtime.settings import Settings
 from sluice.storage.tables import units as book
 from sluice.storage.tables.units import HostRow, UnitRow
 from sluice_hosts import hosts

@@ -19,7 +19,7 @@ from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
 from sluice.engine.wire import to_ipc
 from sluice.metrics import metric
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.storage.parquet import table_files
 from sluice.storage.stores import Stores
 from sluice.tasks import TaskSpec

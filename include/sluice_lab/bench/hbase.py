@@ -18,7 +18,7 @@ from sluice.engine.plan import EnginePlan
 from sluice.engine.results import results
 from sluice.engine.schema import partials_schema
 from sluice.metrics import accumulator_columns
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.state.blocks import BlockId
 from sluice.state.cells import online_cells
 from sluice.state.merging import Changes, merge_into_blocks

@@ -15,7 +15,7 @@ from sluice.engine.batches import together
 from sluice.engine.count import count
 from sluice.engine.parse import event_time
 from sluice.engine.plan import EnginePlan
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.spark.workers import with_metrics
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice.tasks.period import parse_period

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sluice.batch import day_job
 from sluice.engine.plan import EnginePlan
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.storage.stores import Stores
 from sluice_lab.bench import contenders, spark, workload
 from sluice_lab.bench.outcome import FOLDER, Bar, Cell, Outcome, Table

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from sluice.engine.batches import PASS_LINES
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice_lab.bench import workload
 from sluice_lab.bench.outcome import Bar, Cell, Flame, Outcome, Table
 from sluice_lab.bench.recorder import Recorder, Stacks, by_stage

@@ -21,7 +21,7 @@ import pyarrow as pa
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
 from sluice.engine.wire import FOUND, PARTIAL, SENT, to_ipc
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.speed.laps import Laps
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.state_pass import StatePass

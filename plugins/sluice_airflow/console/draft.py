@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from sluice.engine.places import pieces
 from sluice.engine.preview import Preview, StepPreview, preview
 from sluice.engine.suggest import NothingThere, Suggestion, suggest
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.tasks import Problem, TaskSpec, TasksRefused, TopicSpec, parse_documents
 from sluice.tasks.changes import to_yaml
 from sluice.tasks.document import read_yaml

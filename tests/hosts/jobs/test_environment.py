@@ -9,7 +9,8 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from sluice.runtime.settings import TOLD, Settings, Speed, followed, make_secret, metrics_folder, newest
+from sluice.runtime.sections import Speed
+from sluice.runtime.settings import TOLD, Settings, followed, make_secret, metrics_folder, newest
 from sluice_hosts.jobs.environment import environment
 
 

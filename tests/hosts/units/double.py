@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 import pytest
 import sqlalchemy as sa
 
-from sluice.runtime.settings import Placement, Settings
+from sluice.runtime.sections import Placement
+from sluice.runtime.settings import Settings
 from sluice.storage.tables import units as book
 from sluice.storage.tables.units import HostRow, UnitRow
 from sluice_hosts import hosts

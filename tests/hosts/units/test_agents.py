@@ -10,7 +10,8 @@ import sqlalchemy as sa
 import yaml
 
 from sluice.collection import deploy, inventory
-from sluice.runtime.settings import Placement, Settings
+from sluice.runtime.sections import Placement
+from sluice.runtime.settings import Settings
 from sluice.storage.tables import units as book
 from sluice_hosts import hosts, placed
 from sluice_hosts.agents import remnants

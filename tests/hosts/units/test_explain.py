@@ -94,7 +94,7 @@ def test_a_unit_that_moves_now_says_so(instance: Instance) -> None:
 
 
 def test_a_unit_that_waits_for_the_budget_says_so(instance: Instance) -> None:
-    from sluice.runtime.settings import Placement
+    from sluice.runtime.sections import Placement
 
     instance.hosts(h1=8, h2=8)
     units = DictionaryUnits({"c1": "h1", "c2": "h1"})

@@ -8,7 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.files import write_whole
-from sluice.runtime.settings import Placement, Settings
+from sluice.runtime.sections import Placement
+from sluice.runtime.settings import Settings
 from sluice.storage.tables import units as book
 from sluice_hosts import hosts
 from sluice_hosts.emulated.host import EmulatedHost

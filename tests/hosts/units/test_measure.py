@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.runtime.settings import Placement
+from sluice.runtime.sections import Placement
 from sluice.storage.tables import units as book
 from sluice.storage.tables.units import HostRow, UnitRow
 from sluice_hosts.units import measure, smoothing, speed

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.runtime.settings import Placement, Settings
+from sluice.runtime.sections import Placement
+from sluice.runtime.settings import Settings
 from sluice.storage.tables import alerts
 from sluice.storage.tables import units as book
 from sluice.storage.tables.schema import unit_moves

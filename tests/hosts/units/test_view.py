@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.runtime.settings import Placement
+from sluice.runtime.sections import Placement
 from sluice.storage.tables.units import HostRow, MoveRow, UnitRow
 from sluice_hosts import hosts
 from sluice_hosts.trust import broker, enrolment

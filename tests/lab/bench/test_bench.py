@@ -15,7 +15,8 @@ import pytest
 
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
-from sluice.runtime.settings import ROOT, Limits, Settings
+from sluice.runtime.sections import Limits
+from sluice.runtime.settings import ROOT, Settings
 from sluice.stack.progress import CountedTopic, SpeedLayerProgress
 from sluice.state.merging import merge_into_blocks
 from sluice_lab.bench import contenders, end_to_end, flume, hbase, kernels, page, pressure, tasks, workload

@@ -21,7 +21,7 @@ from sluice.engine.tuples import hash_keys
 from sluice.engine.wire import HOLDERS
 from sluice.grouping.auto import LEAST_TUPLES, PLANNED
 from sluice.grouping.planned import PlannedRouter
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.routed import task as task_module
 from sluice.speed.routed.batches import TaskBatch, by_task

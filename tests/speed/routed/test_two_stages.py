@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import KEYS
 from sluice.metrics import accumulator_columns, metric
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.speed.routed import worker as worker_module
 from sluice.speed.routed.topic_routing import TopicRouting
 from sluice.tasks import ActiveTask

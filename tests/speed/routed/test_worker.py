@@ -7,7 +7,7 @@ import pytest
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.wire import SENT
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.speed import observed
 from sluice.speed.routed import routes as routes_module
 from sluice.speed.routed import worker as module

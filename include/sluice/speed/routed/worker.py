@@ -26,7 +26,7 @@ from sluice.engine.spent import AT_SOURCE, Spent
 from sluice.engine.spent import to_table as spent_table
 from sluice.engine.wire import FAILED, ROUTED, SENT, SPENT, TAKEN, TUPLES, rows_of
 from sluice.metrics import Batch, Texts
-from sluice.runtime.settings import Limits
+from sluice.runtime.sections import Limits
 from sluice.speed import observed
 
 # The engine's fixed cost is spread over this many tuples, or over fewer that have AGGREGATED_BYTES.

@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 from sluice.runtime import given_secrets
 from sluice.runtime.files import write_whole
-from sluice.runtime.settings import Postgres, Settings, read_secret
+from sluice.runtime.sections import Postgres
+from sluice.runtime.settings import Settings, read_secret
 from sluice.stack import tls
 
 AUTH_MANAGER = "sluice_airflow.auth.AuthManager"  # unless the environment names another

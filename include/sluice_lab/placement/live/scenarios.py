@@ -9,7 +9,7 @@ from sluice.collection.agent import LOCAL
 from sluice.placement.base import Cluster, HostSlots, Unit
 from sluice.placement.measures import load_spread
 from sluice.placement.usage import low_usage_first
-from sluice.runtime.settings import Placement
+from sluice.runtime.sections import Placement
 from sluice_lab.placement.inputs import AT_FIRST, HOSTS, SLOTS, TOPOLOGIES
 from sluice_lab.trials import Row
 
