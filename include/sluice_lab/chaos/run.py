@@ -12,6 +12,8 @@ from sluice.archive import repair
 from sluice.archive.verification import NotArchived
 from sluice.results.layer_results import ResultLayer
 from sluice.runtime.settings import Settings
+from sluice.storage.postgres import engine
+from sluice.storage.tables import open_losses
 from sluice_lab.chaos import partition, parts, truth, unsynced
 from sluice_lab.chaos.draws import DrawnFault, FaultKind, LongestFaults, draws
 from sluice_lab.chaos.faults import DoneFault, Sleep, carry_out
@@ -209,7 +211,14 @@ def _account(
 
 
 def _drain(settings: Settings) -> None:
-    drain(settings, TOPIC, DRAIN_SECONDS, good=lambda hops: not hops.disagreements)
+    """Wait until both layers have all lines, and the front-ends have sent again what Kafka lost."""
+    database = engine(settings)
+    drain(
+        settings,
+        TOPIC,
+        DRAIN_SECONDS,
+        good=lambda hops: not hops.disagreements and not open_losses.open_losses(database),
+    )
 
 
 def _repaired(settings: Settings) -> list[str]:

@@ -1,8 +1,7 @@
 """What of each store lies in files that a power cut shortens.
 
-Only bytes that were not on the disk are taken (`unsynced`). PostgreSQL, the NameNode, ZooKeeper and Flume's
-file channels write each commit through to the disk, so a power cut takes nothing that they confirmed. Kafka
-and HBase do not: Kafka relies on replicas, HBase on the DataNodes' memory.
+Only bytes that were not on the disk are taken (`unsynced`). With `sync_writes`, which is the default, each
+store writes to the disk before it answers, so a power cut takes nothing that was answered.
 """
 
 from __future__ import annotations
