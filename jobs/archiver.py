@@ -8,12 +8,11 @@ Without --topic it archives `logs` and every topic that a task reads, new ones a
 from __future__ import annotations
 
 import argparse
-import faulthandler
-import signal
 from pathlib import Path
 
 from sluice.archive import service
 from sluice.runtime import garbage
+from sluice.runtime.thread_dump import dump_on_signal
 from sluice.stack.jobs import ARCHIVER
 
 
@@ -34,7 +33,7 @@ def main() -> int:
         "--member", default=ARCHIVER, help="this one's name among several (default: %(default)s)"
     )
     given = parser.parse_args()
-    faulthandler.register(signal.SIGUSR1)  # docs/runbook.md
+    dump_on_signal()
     if given.declare_lost:
         partition, _, first = given.declare_lost.partition(":")
         if len(given.topic) != 1 or not (partition.isdecimal() and first.isdecimal()):

@@ -13,7 +13,6 @@ are waited for instead.
 from __future__ import annotations
 
 import argparse
-import faulthandler
 import logging
 import signal
 import sys
@@ -24,6 +23,7 @@ from pathlib import Path
 from sluice.metrics import load_team
 from sluice.runtime import garbage
 from sluice.runtime.settings import get_settings, newest
+from sluice.runtime.thread_dump import dump_on_signal
 from sluice.spark.on_demand import OnDemand
 from sluice.spark.session import SPEED_LAYER as CONFIG
 from sluice.spark.session import session
@@ -50,7 +50,7 @@ def main() -> int:
         "--progress", type=Path, help="where to write the progress (default: the instance's run directory)"
     )
     given = parser.parse_args()
-    faulthandler.register(signal.SIGUSR1)  # docs/runbook.md
+    dump_on_signal()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     for chatty in ("kafka", "py4j"):
         logging.getLogger(chatty).setLevel(logging.WARNING)

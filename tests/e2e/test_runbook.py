@@ -93,7 +93,7 @@ def test_a_command_runs_as_it_is_written(filled: Platform, command: str) -> None
 def test_a_job_says_where_its_threads_are_and_goes_on(platform: Platform, job: str) -> None:
     record, log = platform.job(job), platform.settings.home / "logs" / f"{job}.log"
     os.kill(record.pid, signal.SIGUSR1)
-    until(lambda: "(most recent call first)" in log.read_text())
+    until(lambda: "(most recent call last)" in log.read_text())
     assert detached.alive(record)
 
 
