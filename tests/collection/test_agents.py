@@ -308,6 +308,7 @@ def test_an_edge_that_cannot_hand_over_stays(collected: Collected) -> None:
     collected.doubles()
 
 
+@pytest.mark.long
 def test_ten_thousand_files_that_come_at_once(collected: Collected) -> None:
     """The edge dies while it reads them."""
     many = INVENTORY.replace(
