@@ -27,6 +27,7 @@ from sluice.quality.audit import audit
 from sluice.runtime.settings import ROOT, Settings
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.tables import schema
+from sluice_lab.archives import delete_archive
 from sluice_lab.waiting import SECONDS, until
 from tests.speed.speed_driver import SpeedTest, access_lines
 from tests.transmission.batches import ALONE, NAMES, POISON, batch, lines, record, snappy
@@ -44,7 +45,7 @@ MANY_HEADERS = 200_000
 def speed(stack: Settings, tmp_path: Path) -> Iterator[SpeedTest]:
     test = SpeedTest(stack, tmp_path)
     yield test
-    HdfsStore.of(stack).delete(f"{stack.hdfs.raw}/{test.topic}", recursive=True)
+    delete_archive(stack, test.topic)
     test.close()
 
 

@@ -21,6 +21,7 @@ from sluice.archive.verification import Verified, verify
 from sluice.runtime.settings import ROOT, Settings
 from sluice.storage.hdfs import HdfsFile, HdfsStore
 from sluice.transmission.topics import Topics
+from sluice_lab.archives import delete_archive
 from sluice_lab.waiting import SECONDS
 
 PLACE = ["offset", "line_in_record", "src_offset", "line"]
@@ -61,7 +62,7 @@ class ArchiverTrial:
         admin = KafkaAdminClient(bootstrap_servers=self.settings.kafka.bootstrap)
         admin.delete_topics([self.topic])
         admin.close()
-        HdfsStore.of(self.settings).delete(f"{self.settings.hdfs.raw}/{self.topic}", recursive=True)
+        delete_archive(self.settings, self.topic)
 
     def process(self, fault: str = "", member: str = "archiver", **limits: Any) -> subprocess.Popen[bytes]:
         """An archiver as a process of its own; `fault` names the point where it dies."""
