@@ -27,6 +27,9 @@ CREATE TABLE "Jobs" ("Id" serial PRIMARY KEY, folk int NOT NULL REFERENCES folk 
     said jsonb, twice int GENERATED ALWAYS AS (folk * 2) STORED);
 ALTER TABLE folk ADD job int REFERENCES "Jobs";
 CREATE TABLE projections (topic text PRIMARY KEY, seq bigint NOT NULL);
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'this table only grows'; END $$;
+CREATE TRIGGER stays BEFORE TRUNCATE ON projections FOR EACH STATEMENT EXECUTE FUNCTION refuse();
+CREATE TRIGGER grows BEFORE DELETE ON projections FOR EACH ROW EXECUTE FUNCTION refuse();
 """
 ROWS = """
 INSERT INTO folk (name) VALUES (E'a\\tb\\nc\\\\d'), (NULL), ('é');
@@ -88,6 +91,8 @@ def test_all_rows_come_back_in_place_of_others(pair: tuple[Settings, Settings], 
     with pytest.raises(psycopg2.errors.ForeignKeyViolation):
         run(two, 'INSERT INTO "Jobs" (folk) VALUES (77)')
     run(two, "DELETE FROM folk WHERE id = 4")  # it cascades
+    with pytest.raises(psycopg2.errors.RaiseException, match="this table only grows"):
+        run(two, "DELETE FROM projections")
 
 
 def test_rows_that_come_after_its_moment_are_not_in_it(

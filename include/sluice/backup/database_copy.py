@@ -37,6 +37,12 @@ SELECT n.nspname, c.relname, o.conname, pg_get_constraintdef(o.oid)
 FROM pg_constraint o JOIN pg_class c ON c.oid = o.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE o.contype = 'f' AND o.conparentid = 0 AND n.nspname !~ '^pg_' ORDER BY 1, 2, 3
 """
+#: Tables with triggers of their own.
+_TRIGGERS = """
+SELECT DISTINCT n.nspname, c.relname
+FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE NOT t.tgisinternal AND n.nspname !~ '^pg_' ORDER BY 1, 2
+"""
 
 
 class SchemaDiffers(RuntimeError):
@@ -88,7 +94,7 @@ def load(
     change: what it does with a cursor happens in the same transaction, at its end. Raises SchemaDiffers,
     DamagedBackup.
     """
-    with _transaction(own) as cursor, _without_references(cursor):
+    with _transaction(own) as cursor, _without_triggers(cursor), _without_references(cursor):
         _check_schema(cursor, own.database, dumped.tables)
         names = [SQL("{}.{}").format(Identifier(t.schema), Identifier(t.name)) for t in dumped.tables]
         cursor.execute(SQL("TRUNCATE {}").format(SQL(", ").join(names)))
@@ -128,6 +134,18 @@ def _without_references(cursor: Any) -> Iterator[None]:
     for schema, table, name, definition in found:
         statement = SQL("ALTER TABLE {}.{} ADD CONSTRAINT {} ")
         cursor.execute(statement.format(*map(Identifier, (schema, table, name))) + SQL(definition))
+
+
+@contextmanager
+def _without_triggers(cursor: Any) -> Iterator[None]:
+    """Leave out the tables' triggers meanwhile: that of the history refuses to replace its rows."""
+    cursor.execute(_TRIGGERS)
+    tables = [SQL("{}.{}").format(*map(Identifier, each)) for each in cursor.fetchall()]
+    for table in tables:
+        cursor.execute(SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(table))
+    yield
+    for table in tables:
+        cursor.execute(SQL("ALTER TABLE {} ENABLE TRIGGER USER").format(table))
 
 
 def _check_schema(cursor: Any, database: str, tables: Sequence[DumpedTable]) -> None:
