@@ -3,7 +3,8 @@
     python jobs/watch.py [--only-look]
 
 It restarts sick daemons (`stack.watch`), shows what operators read (`monitoring.observer`), keeps the SQL
-tables to the tasks (`sql.keeper`) and deletes from Kafka what is archived (`archive.trimming`).
+tables to the tasks (`sql.keeper`), deletes from Kafka what is archived (`archive.trimming`) and keeps what
+only PostgreSQL knows in HDFS, too (`backup.definition_files`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 from collections.abc import Mapping
 
 from sluice.archive.trimming import KafkaTrimmer
+from sluice.backup.definition_files import DefinitionKeeper
 from sluice.monitoring.observer import Observer
 from sluice.runtime import garbage
 from sluice.runtime.parent import end_with_parent
@@ -36,13 +38,14 @@ def main() -> None:
     settings, say = Settings(), DaemonLog("watch")
     end_with_parent()
     keeper, observer = TableKeeper(settings, say), Observer(settings, say)
-    trimmer = KafkaTrimmer(settings, say)
+    trimmer, definitions = KafkaTrimmer(settings, say), DefinitionKeeper(settings, say)
     garbage.loaded()
 
     def looked(problems: Mapping[str, str]) -> None:
         observer(problems)
         keeper(problems)
         trimmer(problems)
+        definitions(problems)
 
     watch.run(settings, say, looked, restarts=not only_look)
 

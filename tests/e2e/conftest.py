@@ -10,6 +10,7 @@ from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack.airflow.rest_api import Airflow
 from sluice_lab.waiting import until
+from tests.e2e.beside import InstanceBeside, instance_beside
 from tests.e2e.running import Platform
 
 JOBS = ("speed_layer", "archiver", "flume-web1", "flume-web2", "flume-collector1", "flume-collector2")
@@ -40,3 +41,10 @@ def placing(platform: Platform) -> Iterator[None]:
         for run in airflow.runs("placement"):
             if run.state == "running":
                 airflow.fail("placement", run.id, "place")
+
+
+@pytest.fixture
+def beside(platform: Platform) -> Iterator[InstanceBeside]:
+    """A second instance, which has nothing yet."""
+    with instance_beside(platform.settings.root) as made:
+        yield made

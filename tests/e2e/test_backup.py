@@ -7,14 +7,7 @@ need 11 GiB of memory.
 from __future__ import annotations
 
 import datetime as dt
-import json
-import os
 import shutil
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,75 +16,12 @@ from sluice.backup.folder import listed
 from sluice_lab.access_lines import access_lines
 from sluice_lab.draining import DRAIN_SECONDS
 from sluice_lab.waiting import until
+from tests.e2e.beside import InstanceBeside, counted
 from tests.e2e.running import PIECE, TIMEOUT_SECONDS, TOPIC, Platform, traffic
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
-NAME = "trial"
 PUBLISHED, OPEN = dt.date(2024, 6, 3), dt.date(2024, 6, 4)
-TASK = "hits_by_status"
-RESTORE_SECONDS = 1_200.0
-#: Variables of the tests' own instance.
-OTHERS = ("SLUICE_", "AIRFLOW", "SPARK_", "HADOOP_")
-
-
-@dataclass
-class RestoredInstance:
-    """The instance that the backup is restored to, by its commands."""
-
-    home: Path
-    environment: dict[str, str]
-
-    def sluice(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "sluice.cli.main", "--instance", NAME, *arguments]
-        return subprocess.run(
-            command,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=RESTORE_SECONDS,
-            check=False,
-        )
-
-    def hits(self, day: dt.date) -> Counter[str]:
-        times = ("--from", f"{day}", "--to", f"{day + dt.timedelta(days=1)}")
-        return hits(self.sluice("results", TASK, *times, "--format", "json"))
-
-
-def hits(shown: subprocess.CompletedProcess[str]) -> Counter[str]:
-    """How many lines of each status `sluice results` shows."""
-    assert shown.returncode == 0, shown.stderr
-    found: Counter[str] = Counter()
-    for row in json.loads(shown.stdout):
-        found[row["status"]] += row["count"]
-    return found
-
-
-def counted(lines: list[str]) -> Counter[str]:
-    return Counter(line.split(" ")[8] for line in lines)
-
-
-@pytest.fixture
-def restored(platform: Platform) -> Iterator[RestoredInstance]:
-    root = platform.settings.root
-    current = root / "var" / "current"
-    before = current.read_text() if current.exists() else None
-    home = root / "var" / NAME
-    own = {name: value for name, value in os.environ.items() if not name.startswith(OTHERS)}
-    own |= {
-        "SLUICE_NETWORK": "host",  # that of this process
-        "SLUICE_ARCHIVE__MAX_AGE_SECONDS": "2",
-        "SLUICE_METRICS__PATH": str(home / "metrics"),  # which the backup has
-    }
-    made = RestoredInstance(home, own)
-    made.sluice("reset", "--yes")
-    yield made
-    made.sluice("down")
-    made.sluice("reset", "--yes")
-    if before is None:
-        current.unlink(missing_ok=True)
-    else:
-        current.write_text(before)
 
 
 def backup(platform: Platform, target: Path) -> tuple[Path, str]:
@@ -127,30 +57,30 @@ def backed_up(platform: Platform, tmp_path: Path) -> Path:
 
 
 def test_a_backup_is_restored_and_counts_on(
-    platform: Platform, restored: RestoredInstance, backed_up: Path
+    platform: Platform, beside: InstanceBeside, backed_up: Path
 ) -> None:
-    done = restored.sluice("restore", str(backed_up.parent))
+    done = beside.sluice("restore", str(backed_up.parent))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{backed_up} is restored" in done.stdout
-    refused = restored.sluice("restore", str(backed_up))
+    refused = beside.sluice("restore", str(backed_up))
     assert (refused.returncode, "has data" in refused.stderr) == (2, True)
     # The machine's log files outlive the instance.
-    shutil.copytree(platform.settings.home / "frontends", restored.home / "frontends", dirs_exist_ok=True)
-    up = restored.sluice("up")
+    shutil.copytree(platform.settings.home / "frontends", beside.home / "frontends", dirs_exist_ok=True)
+    up = beside.sluice("up")
     assert up.returncode == 0, up.stdout + up.stderr
     # The published day is there at once; of the open one, what came after the backup comes from its files.
     lines = {day: list(platform.written[day]) for day in (PUBLISHED, OPEN)}
-    assert restored.hits(PUBLISHED) == counted(lines[PUBLISHED])
-    until(lambda: restored.hits(OPEN) == counted(lines[OPEN]), DRAIN_SECONDS, "all lines count once", 2)
-    verified = restored.sluice("archive", "verify", TOPIC, "--deep")
+    assert beside.hits(PUBLISHED) == counted(lines[PUBLISHED])
+    until(lambda: beside.hits(OPEN) == counted(lines[OPEN]), DRAIN_SECONDS, "all lines count once", 2)
+    verified = beside.sluice("archive", "verify", TOPIC, "--deep")
     assert verified.returncode == 0, verified.stdout
 
     late = access_lines(OPEN, 100, seed=3)
-    with (restored.home / "frontends" / "web1" / f"access.{OPEN}.log").open("a") as out:
+    with (beside.home / "frontends" / "web1" / f"access.{OPEN}.log").open("a") as out:
         out.writelines(f"{line}\n" for line in late)
     wanted = counted([*lines[OPEN], *late])
-    until(lambda: restored.hits(OPEN) == wanted, DRAIN_SECONDS, "new lines count", 2)
-    night = restored.sluice("nightly", "--from", f"{PUBLISHED}", "--to", f"{OPEN}")
+    until(lambda: beside.hits(OPEN) == wanted, DRAIN_SECONDS, "new lines count", 2)
+    night = beside.sluice("nightly", "--from", f"{PUBLISHED}", "--to", f"{OPEN}")
     assert night.returncode == 0, night.stdout + night.stderr
     assert f"{OPEN} {TOPIC}: agrees" in night.stdout
-    assert restored.hits(OPEN) == wanted
+    assert beside.hits(OPEN) == wanted

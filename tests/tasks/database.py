@@ -54,5 +54,6 @@ def _in_memory(threads: bool = False) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:
         connection.create_function("pg_advisory_xact_lock", 1, lambda key: None)
+        connection.create_function("greatest", -1, max)
 
     return engine

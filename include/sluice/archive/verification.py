@@ -78,13 +78,14 @@ def archived_topics(settings: Settings) -> list[str]:
 
 def places(settings: Settings, topic: str) -> list[tuple[ArchivedPartition, Claims]]:
     """Every partition that the archive has of the topic, in every incarnation. Raises NotArchived."""
-    found = list(_places(settings, topic))
+    found = list(found_places(settings, topic))
     if not found:
         raise NotArchived(topic)
     return found
 
 
-def _places(settings: Settings, topic: str) -> Iterator[tuple[ArchivedPartition, Claims]]:
+def found_places(settings: Settings, topic: str) -> Iterator[tuple[ArchivedPartition, Claims]]:
+    """The same; none if there is none."""
     store = HdfsStore.of(settings)
     for incarnation in store.list(f"{settings.hdfs.raw}/{topic}"):
         for partition in store.list(layout.topic_directory(settings, topic, incarnation.name)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sluice.runtime.settings import Settings
+from sluice.stack.daemons import postgres
 
 #: A backup would lack what runs elsewhere, and a restore would not know where to put it.
 OWN = frozenset({"postgres", "hdfs", "hbase", "metastore", "airflow"})
@@ -17,8 +18,11 @@ CELLS = {
     "state": "hbase/state.arrow",
 }
 SINCE = "hbase/state-since.arrow"
-#: In the instance's directory from the first step of a restore to the last one.
-MARKER = "restoring"
+#: In the instance's directory from the first step to the last one of a restore, and of a recovery without a
+#: backup.
+MARKER, RECOVERING = postgres.MADE_AGAIN
+#: PostgreSQL's data, in the instance's directory.
+DATABASE = "data/postgres"
 
 
 class ExternalService(ValueError):
@@ -42,13 +46,32 @@ class RestoreUnfinished(RuntimeError):
         )
 
 
+class RecoveryUnfinished(RuntimeError):
+    """An instance has a part of its database again."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"instance {name!r} is half recovered, because a recovery was cut short. Repeat `sluice "
+            f"--instance {name} recover`, which goes on"
+        )
+
+
 def require_own(settings: Settings) -> None:
     """Raise ExternalService if a service that a backup needs runs elsewhere."""
     if outside := settings.external & OWN:
         raise ExternalService(outside)
 
 
-def require_whole(settings: Settings) -> None:
+def require_restored(settings: Settings) -> None:
     """Raise RestoreUnfinished if a restore of the instance began and did not end."""
     if (settings.home / MARKER).exists():
         raise RestoreUnfinished(settings.instance)
+
+
+def require_whole(settings: Settings) -> None:
+    """Raise RestoreUnfinished, RecoveryUnfinished or DatabaseLost for an instance that must not start."""
+    require_restored(settings)
+    if (settings.home / RECOVERING).exists():
+        raise RecoveryUnfinished(settings.instance)
+    if "postgres" not in settings.external:
+        postgres.require_data(settings)

@@ -7,7 +7,7 @@ start, and another restore deletes what is there and begins anew.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ DAEMONS = ("postgres", "kafka", "namenode", "datanode", "hbase", "hbase-thrift")
 
 
 class RestoreRuns(RuntimeError):
-    """Another process restores the same instance."""
+    """Another process restores or recovers the same instance."""
 
 
 class RestoreDiffers(RuntimeError):
@@ -70,7 +70,7 @@ def restore(
     """
     folder, backup = chosen(source)
     manifest = Manifest.read(backup)
-    with _alone(settings):
+    with alone(settings):
         admission.require_empty(settings)
         admission.require_fitting(settings, manifest)
         admission.require_room(settings, manifest)
@@ -81,7 +81,7 @@ def restore(
         own_files.restore_secrets(settings, tar)
         paths = [part.path for part in manifest.parts if part.path.startswith(f"{own_files.WRITTEN}/")]
         differing = own_files.restore_written(settings, backup, paths)
-        with _daemons(settings, say) as running:
+        with running_daemons(settings, say, DAEMONS) as running:
             databases(running, backup, manifest, phase)
             files(running, folder, backup, phase)
             cells = tables(running, backup, manifest, phase)
@@ -92,14 +92,17 @@ def restore(
 
 
 @contextmanager
-def _alone(settings: Settings) -> Iterator[None]:
+def alone(settings: Settings) -> Iterator[None]:
+    """Let nobody else restore or recover the instance meanwhile. Raises RestoreRuns."""
     settings.home.parent.mkdir(parents=True, exist_ok=True)
     lock = settings.home.with_name(f".{settings.home.name}.restore")
     try:
         with FileLock(lock, timeout=0, mode=0o600):
             yield
     except Timeout:
-        raise RestoreRuns(f"instance {settings.instance!r} is being restored: wait for the end") from None
+        raise RestoreRuns(
+            f"instance {settings.instance!r} is being restored or recovered: wait for the end"
+        ) from None
 
 
 def _begin(settings: Settings, say: Say) -> None:
@@ -120,10 +123,10 @@ def _begin(settings: Settings, say: Say) -> None:
 
 
 @contextmanager
-def _daemons(settings: Settings, say: Say) -> Iterator[Settings]:
-    """The settings with the restored secrets, while the daemons run that a restore needs."""
+def running_daemons(settings: Settings, say: Say, names: Sequence[str]) -> Iterator[Settings]:
+    """The settings with the secrets that are on disk then, while these daemons run."""
     try:
-        bringup.up(settings, say, (), DAEMONS)
+        bringup.up(settings, say, (), names)
         supervisord.stop_program(settings, "watch")  # it would note what it misses
         yield bringup.reread(settings)
     finally:

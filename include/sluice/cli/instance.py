@@ -20,8 +20,8 @@ def up(settings: Settings, say: Say) -> None:
     """Start the instance and wait until it is healthy and filled.
 
     ``say`` gets a line for each step. A database of another release is refused: then what was started here is
-    stopped again, before a job of this release meets it. Raises RestoreUnfinished for one that is half
-    restored.
+    stopped again, before a job of this release meets it. Raises RestoreUnfinished or RecoveryUnfinished for
+    one that is half there, DatabaseLost for one without its PostgreSQL.
     """
     from sluice.backup.contents import require_whole
     from sluice.storage.postgres import SchemaRefused

@@ -82,6 +82,13 @@ COMMANDS = {
         metrics=False,
         inside=False,
     ),
+    "recover": Lazy(
+        "sluice.cli.recover",
+        "recover",
+        "Make a lost PostgreSQL again from HDFS, without a backup.",
+        metrics=False,  # once it has entered the network, because they start threads
+        inside=False,
+    ),
     "generate": Lazy(
         "sluice.cli.replay",
         "generate",

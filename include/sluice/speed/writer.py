@@ -255,7 +255,7 @@ class Writer:
             ledger=[LedgerRow(**row) for row in counted.ledger.to_rows()],
             opened=sorted(set(versions) - self.versions),
             closed=sorted(self.versions - set(versions)),
-            days=[_day_lines(row) for row in found.days.to_pylist()],
+            days=[day_lines(row) for row in found.days.to_pylist()],
             dead_letters=found.dead_letters.to_pylist(),
             tallies=tallies.rows(found.tallies.to_pylist()),
             skipped=self._samples.wanted(tallies.rows(found.skipped.to_pylist())),
@@ -286,6 +286,7 @@ def damage_of(row: dict[str, Any]) -> BlockDamage:
     return BlockDamage(period.key, why, period)
 
 
-def _day_lines(row: dict[str, int]) -> DayLines:
+def day_lines(row: dict[str, int]) -> DayLines:
+    """A row of `Gathered.days` as a commit has it."""
     day = EPOCH + timedelta(days=row["day"])
     return DayLines(day, row["partition"], row["lines"], row["last_offset"])

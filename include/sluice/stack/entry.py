@@ -18,7 +18,7 @@ from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
 from sluice.stack import process_groups, secrets, templating
 from sluice.stack.catalogue import DAEMONS, UnknownDaemon, daemon, dependencies
-from sluice.stack.daemons.postgres import PostgresFailed
+from sluice.stack.daemons.postgres import DatabaseLost, PostgresFailed
 from sluice.stack.database_roles import UnusableRole
 from sluice.stack.environment import DAEMON, own_environment
 from sluice.stack.jars import JarsMissing
@@ -99,7 +99,7 @@ def main(argv: list[str]) -> int:
     """Run ``run NAME...``, ``health NAME...`` or ``jars``; returns the exit code."""
     try:
         return _main(argv)
-    except (UnknownDaemon, JarsMissing, UnusableRole, PostgresFailed, BadCertificate) as error:
+    except (UnknownDaemon, JarsMissing, UnusableRole, PostgresFailed, DatabaseLost, BadCertificate) as error:
         sys.stderr.write(f"{error}\n")
         return 1
 

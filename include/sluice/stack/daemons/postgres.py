@@ -17,7 +17,7 @@ import psutil
 
 from sluice.runtime.files import write_bytes, write_whole
 from sluice.runtime.settings import Settings
-from sluice.stack import database_roles, health, templating
+from sluice.stack import database_roles, health, settings_book, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.database_tls import prepare_database_tls
 from sluice.stack.jars import require
@@ -30,14 +30,32 @@ _GRANTED = "sluice_granted"  # in its data: the hash of the orders that were giv
 _FOUND = re.compile(r'datname = "([^"]*)"')
 
 
+#: Files in the instance's directory while a restore or a recovery makes the database again.
+MADE_AGAIN = ("restoring", "recovering")
+
+
 class PostgresFailed(RuntimeError):
     """PostgreSQL refused an order in single-user mode."""
 
 
+class DatabaseLost(RuntimeError):
+    """An instance that was up before has no PostgreSQL any more."""
+
+    def __init__(self, settings: Settings) -> None:
+        name = settings.instance
+        super().__init__(
+            f"{_data(settings)} is gone, with all that PostgreSQL had of instance {name!r}; with an empty "
+            f"one the layers would count from the beginning. Call `sluice --instance {name} down`, then "
+            f"`sluice --instance {name} recover`, which makes it again from HDFS; or put a backup back, if "
+            "there is one (`sluice restore`)"
+        )
+
+
 def initialise(settings: Settings) -> None:
-    """Create the cluster, unless it exists."""
+    """Create the cluster, unless it exists. Raises DatabaseLost."""
     data = _data(settings)
-    if (data / "PG_VERSION").exists():
+    require_data(settings)
+    if initialised(settings).exists():
         return
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     if os.geteuid() == 0:
@@ -45,6 +63,19 @@ def initialise(settings: Settings) -> None:
         os.chown(data, user.pw_uid, user.pw_gid)
     options = ["--encoding=UTF8", "--locale=C", "--auth=reject", f"--username={database_roles.SUPERUSER}"]
     subprocess.run(_unprivileged(settings, [_binary("initdb"), "-D", str(data), *options]), check=True)
+
+
+def initialised(settings: Settings) -> Path:
+    """The file that is there once the cluster was created."""
+    return _data(settings) / "PG_VERSION"
+
+
+def require_data(settings: Settings) -> None:
+    """Raise DatabaseLost if the instance was up before and has no cluster any more."""
+    made_again = any((settings.home / name).exists() for name in MADE_AGAIN)
+    was_up = (settings.home / "secrets" / settings_book.FILE).exists()
+    if was_up and not made_again and not initialised(settings).exists():
+        raise DatabaseLost(settings)
 
 
 def grant(settings: Settings) -> None:

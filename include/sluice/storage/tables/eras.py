@@ -107,6 +107,13 @@ def looked_at(engine: sa.Engine, topic: str, found: Mapping[int, LookedAt]) -> l
     return stale
 
 
+def add(engine: sa.Engine, topic: str, found: Iterable[tuple[int, Era]]) -> None:
+    """Book these eras of partitions, as open."""
+    with engine.begin() as connection:
+        for partition, era in found:
+            _put(connection, topic, partition, era)
+
+
 def hold(connection: sa.Connection, topic: str, read_at: Mapping[int, tuple[int, int]]) -> None:
     """Keep these partitions' logs as they are until the transaction ends.
 
