@@ -3,8 +3,9 @@
     python jobs/watch.py [--only-look]
 
 It restarts sick daemons (`stack.watch`), shows what operators read (`monitoring.observer`), keeps the SQL
-tables to the tasks (`sql.keeper`), deletes from Kafka what is archived (`archive.trimming`) and keeps what
-only PostgreSQL knows in HDFS, too (`backup.definition_files`).
+tables to the tasks (`sql.keeper`), deletes from Kafka what is archived (`archive.trimming`), keeps what only
+PostgreSQL knows in HDFS, too (`backup.definition_files`), and holds intake while a disk is nearly full
+(`stack.disk_guard`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
 from sluice.sql.keeper import TableKeeper
 from sluice.stack import watch
+from sluice.stack.disk_guard import DiskGuard
 from sluice.stack.log import DaemonLog
 
 
@@ -40,6 +42,7 @@ def main() -> None:
     keeper, observer = TableKeeper(settings, say), Observer(settings, say)
     trimmer, definitions = KafkaTrimmer(settings, say), DefinitionKeeper(settings, say)
     garbage.loaded()
+    DiskGuard(settings, say).start()
 
     def looked(problems: Mapping[str, str]) -> None:
         observer(problems)

@@ -6,9 +6,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from sluice.collection import metrics
+from sluice.collection import lifecycle, metrics
 from sluice.collection.agent import Agent
 from sluice.collection.health import check, judge
+from sluice.collection.local_machine import LocalMachine
+from sluice.collection.machine import ProcessState, Status
 from sluice.collection.metrics import AgentCounters, MetricsUnreachable
 from sluice.runtime.settings import Settings
 
@@ -95,6 +97,18 @@ def test_a_file_channel_that_cannot_write() -> None:
 
 def test_an_agent_without_process_is_stopped(settings: Settings) -> None:
     assert check(settings, EDGE).state == "stopped"
+
+
+def test_refusals_of_an_edge_that_is_held_are_no_failure(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = reading()
+    refused.counters["SOURCE.files"]["ChannelWriteFail"] = 7.0
+    monkeypatch.setattr(lifecycle, "counters", lambda *_: refused)
+    for held, alerts in ((False, ["web1: source"]), (True, [])):
+        status = Status(ProcessState.ALIVE, age=1_000, held=held)
+        monkeypatch.setattr(LocalMachine, "status", lambda self, agent, now=status: now)
+        assert list(check(settings, EDGE).alerts) == alerts
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.collection import inventory
 from sluice.collection.agent import Agent
-from sluice.collection.render import LEAST_DISK, MEMORY_BYTES, Rendered, render
+from sluice.collection.render import MEMORY_BYTES, Rendered, render
 from sluice.runtime.settings import Settings
 from tests.collection.conftest import Write
 
@@ -77,7 +77,7 @@ def test_a_collector_hands_identity_to_kafka(rendered: dict[str, Rendered]) -> N
 def test_channels_are_bounded_by_bytes_and_disk(rendered: dict[str, Rendered]) -> None:
     assert f"agent.channels.buffer.byteCapacity = {MEMORY_BYTES}\n" in properties(rendered["web1"])
     for name in ("web2", "collector1"):
-        assert f"agent.channels.buffer.minimumRequiredSpace = {LEAST_DISK}\n" in properties(rendered[name])
+        assert f"agent.channels.buffer.minimumRequiredSpace = {1 << 30}\n" in properties(rendered[name])
 
 
 def test_nothing_listens_beyond_the_bind_address(rendered: dict[str, Rendered]) -> None:

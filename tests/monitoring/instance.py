@@ -37,6 +37,8 @@ LOOK: dict[str, Any] = {
         "unpublished": {"logs": 1},
         "alerts": {"collection": 2},
     },
+    "disks": {"home": {"size": 900, "free": 300, "reserve": 225}},
+    "held": {"intake": True, "layers": False},
 }
 
 

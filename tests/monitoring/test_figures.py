@@ -109,13 +109,14 @@ def test_a_platform_that_never_ran_shows_nothing_and_does_not_fail(tmp_path: Pat
 
 def test_a_part_that_is_not_known_is_missing_and_said(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    watch_progress.write(settings, looked(lag=None, books=None))
+    watch_progress.write(settings, looked(lag=None, books=None, disks=None))
     found = parsed(figures.read(settings, time.time()))
     assert {part: value(found, "sluice_part_known", part=part) for part in watch_progress.PARTS} == {
         "daemons": 1,
         "agents": 1,
         "lag": 0,
         "books": 0,
+        "disks": 0,
     }
     assert not [name for name, _ in found if name.startswith(("sluice_lag", "sluice_tasks"))]
 

@@ -14,8 +14,9 @@ from kafka.errors import KafkaConnectionError
 
 from sluice.monitoring import books, observer, watch_progress
 from sluice.monitoring.observer import Observer
+from sluice.runtime.holds import Hold, hold
 from sluice.stack.progress import AgentAnswer, WatchProgress
-from sluice.storage.tables import reconciled, samples, schema
+from sluice.storage.tables import alerts, reconciled, samples, schema
 from tests.monitoring.instance import running, settings_of
 from tests.own_time import own_time
 from tests.tasks.database import sqlite
@@ -168,3 +169,15 @@ def test_a_look_that_hangs_holds_the_watch_up_not_even_once(
     observing({"kafka": "3"})
     observing._thread.join()
     assert looks == [{"kafka": "0"}, {"kafka": "3"}]
+
+
+def test_a_full_disk_that_takes_no_file_is_told_of_all_the_same(
+    observing: Observer, database: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(watch_progress, "write", full)
+    hold(tmp_path, Hold.INTAKE, "no space")
+    observing.observe({})
+    assert [alert.name for alert in alerts.open_alerts(database, "disks")] == ["held: intake"]

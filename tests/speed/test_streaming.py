@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from sluice.runtime.holds import Hold, hold, release
 from sluice.runtime.settings import Settings
 from sluice.speed import streaming
 from sluice.speed.batch_size import LARGEST_RECORD
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.streaming import TopicStream
+from sluice.stack.progress import CountingState
 from sluice_lab.waiting import until
 from tests.speed.test_take_up import NoSpark
 
@@ -74,3 +76,30 @@ def test_a_batch_that_had_to_leave_lines_is_followed_by_the_next_one_at_once(
     stream.join(5)
     assert ends == [32, 64, 96, 100]
     assert rests == [100]
+
+
+def test_nothing_is_counted_while_a_disk_is_nearly_full(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ends = list[int]()
+    monkeypatch.setattr(Counted, "ends_of_batches", ends, raising=False)
+    monkeypatch.setattr(streaming, "MicroBatch", Counted)
+    monkeypatch.setattr(streaming, "POLL_SECONDS", 0.01)
+    hold(tmp_path, Hold.LAYERS, "no space")
+    progress = SpeedProgress(tmp_path / "progress.json")
+    stream = TopicStream(NoSpark(), Settings(home=tmp_path), "logs", progress)
+
+    def state() -> CountingState:
+        return progress.topics["logs"].state if progress.topics else CountingState.STARTING
+
+    stream.start()
+    until(lambda: state() == CountingState.HELD, poll=0.01)
+    assert ends == []
+    release(tmp_path, Hold.LAYERS)
+    until(lambda: ends, poll=0.01)
+    assert state() == CountingState.COUNTING
+    hold(tmp_path, Hold.LAYERS, "no space")
+    until(lambda: state() == CountingState.HELD, poll=0.01)
+    stream.ask_to_stop()
+    stream.join(5)
+    assert stream.ended

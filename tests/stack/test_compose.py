@@ -76,7 +76,12 @@ def test_the_watch_runs_beside_them_and_restarts_none(compose: dict[str, Any]) -
     assert service["image"] == IMAGE
     assert service["restart"] == "unless-stopped"
     assert service["environment"] == compose["services"]["sql"]["environment"]
-    assert f"instance:{HOME}" in service["volumes"]  # where it leaves what operators read
+    folders = {folder for daemon in DAEMONS.values() for folder in daemon.data}
+    named = {folder: folder.rsplit("/")[-1] for folder in folders}
+    assert set(service["volumes"]) == {
+        f"instance:{HOME}",  # where it leaves what operators read
+        *(f"{name}:{HOME}/{folder}:ro" for folder, name in named.items()),  # to see their space
+    }
 
 
 @pytest.mark.parametrize("daemon", DAEMONS.values(), ids=DAEMONS)

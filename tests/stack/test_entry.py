@@ -6,13 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from sluice.runtime.settings import Settings
+from sluice.stack import entry
+from sluice.stack.log import DaemonLog
 from sluice_lab.waiting import until
+from tests.stack.file_systems import FakeDisks
 
 pytestmark = pytest.mark.slow
 
@@ -58,3 +63,22 @@ def test_both_end_with_it(shared: tuple[subprocess.Popen[bytes], Path]) -> None:
     running.send_signal(signal.SIGTERM)
     until(lambda: running.poll() is not None, what=log.read_text())
     assert not [child for child in children if child.is_running()]
+
+
+def test_a_daemon_waits_for_space_on_its_own_disk_and_on_those_of_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(entry, "POLL_SECONDS", 0.01)
+    found, settings = FakeDisks(monkeypatch), Settings(instance="test")
+    found.are(home=50, datanode=0.1)
+    entry.wait_for_space(settings, "kafka", DaemonLog("kafka"))
+    assert capsys.readouterr().out == ""
+    waiting = threading.Thread(target=entry.wait_for_space, args=(settings, "hbase", DaemonLog("hbase")))
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    found.are(home=50, datanode=50)
+    waiting.join(5)
+    assert not waiting.is_alive()
+    (said,) = capsys.readouterr().out.splitlines()
+    assert said.endswith("[hbase] waiting for space: data/datanode has 0.10 of 100.0 GiB left")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Mapping
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from sluice.stack import entry, supervisord, watch
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.watch import DaemonWatch
 from sluice_lab.waiting import until
+from tests.stack.file_systems import FakeDisks
 
 PATIENCE = 3
 
@@ -91,6 +93,38 @@ def test_a_new_process_starts_again_and_must_be_healthy_first(
 def test_a_stopped_daemon_stays_stopped(stack_of_four: Stack, watching: DaemonWatch) -> None:
     stack_of_four.sick, stack_of_four.states = {"hbase"}, {"hbase": "STOPPED"}
     assert looks(watching, PATIENCE) == [{}] * PATIENCE
+
+
+def test_a_daemon_is_not_restarted_while_its_disk_is_full_but_once_there_is_space(
+    stack_of_four: Stack, watching: DaemonWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = FakeDisks(monkeypatch)
+    stack_of_four.sick = {"datanode", "hbase"}
+    stack_of_four.pids = {"datanode": 2, "hbase": 2}  # they were started meanwhile, and were never healthy
+    found.are(home=50, datanode=0.1)
+    assert looks(watching, 2 * PATIENCE) == [{}] * 2 * PATIENCE
+    found.are(home=50, datanode=50)
+    assert looks(watching, PATIENCE)[-1] == {"datanode": "no answer"}
+    stack_of_four.sick = {"hbase"}
+    assert looks(watching, PATIENCE)[-1] == {"hbase": "no answer"}
+
+
+def test_what_supervisord_gave_up_is_started_again_after_a_minute(
+    stack_of_four: Stack, watching: DaemonWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, now = list[str](), time.time()
+    monkeypatch.setattr(supervisord, "start_program", lambda settings, name: started.append(name))
+
+    def programs(settings: Settings) -> dict[str, SimpleNamespace]:
+        states = {"kafka": ("FATAL", now - 30), "postgres": ("FATAL", now - 90), "hbase": ("STOPPED", 0)}
+        return {
+            name: SimpleNamespace(name=name, state=state, pid=0, ended=ended)
+            for name, (state, ended) in states.items()
+        }
+
+    monkeypatch.setattr(supervisord, "programs", programs)
+    watching.round()
+    assert started == ["postgres"]
 
 
 def test_without_supervisord_it_says_how_the_daemons_are_and_restarts_none(

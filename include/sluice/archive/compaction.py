@@ -26,8 +26,10 @@ from sluice.archive.file import ArchivedPartition, ArchiveFile
 from sluice.archive.footer import UnreadableArchiveFile, of_opened
 from sluice.archive.merging import merged
 from sluice.archive.verification import places
+from sluice.runtime import holds
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.days import today
+from sluice.runtime.holds import Hold
 from sluice.runtime.sections import Archive
 from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsError, HdfsFile
@@ -103,6 +105,7 @@ def compact(
             if dry_run:
                 yield own.planned(cuts.get(place.partition, set()))
                 continue
+            holds.wait(settings.home, Hold.LAYERS, log.warning)
             done = own.run(cuts.get(place.partition, set()))
             name = f"compaction of {place} of {place.topic_id}"
             raised = {name: "; ".join(done.problems)} if done.problems else {}

@@ -71,7 +71,7 @@ class PartitionWriter:
         """events: is told what the writer asks for, and which writer asks."""
         self.place = place
         self._key = key  # for the records' identities
-        self._limits = settings.archive
+        self._home, self._limits = settings.home, settings.archive
         self._topics, self._database = topics, database
         self._emit, self._generation = events, generation
         directory = layout.partition_directory(settings, place.topic, place.topic_id, place.partition)
@@ -181,7 +181,7 @@ class PartitionWriter:
 
     def _archive(self) -> None:
         """Buffer and flush until the position must be derived again, or the writer stops."""
-        while True:
+        while self._status.await_space(self._home, self._stopping):
             item = self._next_item()
             if item is None:
                 if self._stopping.is_set():

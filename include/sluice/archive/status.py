@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import threading
+from pathlib import Path
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from sluice.archive.file import ArchivedPartition
+from sluice.runtime import holds
+from sluice.runtime.holds import POLL_SECONDS, Hold
 from sluice.stack.progress import PartitionProgress, PartitionState
 from sluice.storage.tables import alerts
 
@@ -26,7 +30,7 @@ class PartitionStatus:
         self._database = database
         self._alert_open = True  # an earlier process may have left one
 
-    def problem(self, state: PartitionState, error: Exception) -> None:
+    def problem(self, state: PartitionState, error: Exception | str) -> None:
         """Show the problem, and log it unless it is the one shown already."""
         if (state, str(error)) != (self.progress.state, self.progress.message):
             log.warning("%s: %s: %s", self._place, state, error)
@@ -47,6 +51,21 @@ class PartitionStatus:
         self.progress.state, self.progress.message = PartitionState.ARCHIVING, ""
         if self._alert_open:
             self._sync({})
+
+    def await_space(self, home: Path, stopping: threading.Event) -> bool:
+        """Wait while a disk is nearly full; returns whether there is space: False if it is to stop meanwhile.
+
+        What comes meanwhile stays in the writer's inbox; once that is full, it stays in Kafka.
+        """
+        held = False
+        while why := holds.reason(home, Hold.LAYERS):
+            self.problem(PartitionState.WAITING, why)
+            held = True
+            if stopping.wait(POLL_SECONDS):
+                return False
+        if held:
+            self.recovered()
+        return True
 
     def _sync(self, current: dict[str, str]) -> None:
         try:

@@ -35,6 +35,8 @@ from sluice.batch.day_lines import DayOf
 from sluice.batch.task_versions import task_versions
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures
+from sluice.runtime import holds
+from sluice.runtime.holds import Hold
 from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
@@ -134,6 +136,7 @@ class _Batch:
     run_id: str
 
     def compute(self, which: DayOf) -> Day:
+        holds.wait(self.settings.home, Hold.LAYERS, log.warning)
         with self.book.locked(which.day):
             return self._compute(which)
 

@@ -6,13 +6,17 @@ import json
 import os
 import shutil
 import subprocess
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sluice.cli.asked_by import me
 from sluice.cli.output.terminal import alarm
 from sluice.runtime.settings import Settings
+
+if TYPE_CHECKING:
+    from sluice.stack.status import DiskLine, StatusLine
 
 MIB = 1 << 20
 ROOT_WARNING = """WARNING: the platform is started as root. Whoever finds a hole in one of its daemons,
@@ -103,15 +107,14 @@ def down() -> None:
 def status(
     as_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")] = False,
 ) -> None:
-    """Show each daemon and job: state, port, memory, health; and the open alerts.
+    """Show each daemon and job: state, port, memory, health; the space on disks; and the open alerts.
 
-    Exit code 1 if anything that should run is not healthy. An agent whose host does not answer is unknown,
-    which is shown and is no failure: it may well run.
+    Exit code 1 if anything that should run is not healthy, or is held because a disk is nearly full. An agent
+    whose host does not answer is unknown, which is shown and is no failure: it may well run.
     """
     from dataclasses import asdict
 
     from sluice.cli import far
-    from sluice.cli.output.format import table
     from sluice.stack import status as stack_status
     from sluice.stack.status import DaemonState
 
@@ -119,32 +122,49 @@ def status(
     daemons, jobs = stack_status.daemons(settings), [*stack_status.jobs(settings), *far.agents(settings)]
     works = any(line.state == DaemonState.RUNNING for line in daemons)
     alerts = stack_status.alerts(settings) if works else []
-    lines = [*daemons, *jobs]
+    lines, disks, held = [*daemons, *jobs], stack_status.disk_lines(settings), stack_status.held(settings)
     if as_json:
         report = {
             "instance": settings.instance,
             "daemons": [asdict(line) for line in daemons],
             "jobs": [asdict(line) for line in jobs],
             "alerts": [{**asdict(alert), "raised_at": alert.raised_at.isoformat()} for alert in alerts],
+            "disks": [asdict(line) for line in disks],
+            "held": held,
         }
         typer.echo(json.dumps(report, indent=1))
     else:
-        rows = [
-            (
-                line.name,
-                line.state,
-                line.port or None,
-                line.memory_bytes // MIB or None,
-                line.problem or "healthy",
-            )
-            for line in lines
-        ]
         typer.echo(f"instance {settings.instance}: {settings.home}\n")
-        typer.echo(table(["name", "state", "port", "MiB", "health"], rows), nl=False)
-        typer.echo(f"\n{sum(line.memory_bytes for line in lines) // MIB} MiB in all")
+        typer.echo(_processes(lines))
+        if disks:
+            typer.echo(_space(disks), nl=False)
+        for what, why in held.items():
+            typer.echo(f"HELD  {what}: {why}")
         for alert in alerts:
             typer.echo(f"ALERT since {alert.raised_at:%Y-%m-%d %H:%M:%S}  {alert.source}: {alert.message}")
-    raise typer.Exit(0 if all(line.healthy or line.state == DaemonState.UNKNOWN for line in lines) else 1)
+    healthy = all(line.healthy or line.state == DaemonState.UNKNOWN for line in lines)
+    raise typer.Exit(0 if healthy and not held else 1)
+
+
+def _processes(lines: Sequence[StatusLine]) -> str:
+    from sluice.cli.output.format import table
+
+    rows = [
+        (of.name, of.state, of.port or None, of.memory_bytes // MIB or None, of.problem or "healthy")
+        for of in lines
+    ]
+    memory = sum(line.memory_bytes for line in lines) // MIB
+    return f"{table(['name', 'state', 'port', 'MiB', 'health'], rows)}\n{memory} MiB in all\n"
+
+
+def _space(disks: Sequence[DiskLine]) -> str:
+    from sluice.cli.output.format import table
+
+    def gib(size: int) -> str:
+        return f"{size / (1 << 30):.1f}"
+
+    rows = [(", ".join(of.folders), gib(of.free), gib(of.size), of.problem or "enough") for of in disks]
+    return table(["disk of", "free GiB", "GiB", "space"], rows)
 
 
 def logs(

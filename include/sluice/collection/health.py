@@ -107,6 +107,9 @@ def check(settings: Settings, agent: Agent, previous: Health | None = None, fail
         now = machine.status(agent)
         if now.state == ProcessState.ALIVE:
             found = _look(settings, agent, previous, now.age)
+            if now.held:  # on purpose, and its source counts each refusal as a failure
+                own = {which: what for which, what in found.alerts.items() if which != f"{name}: source"}
+                found = replace(found, alerts=own)
             wrong = {f"{name}: deployment": f"{name}{at}: {failed}"} if failed else {}
             return replace(found, alerts={**found.alerts, **wrong})
     except Exception as error:

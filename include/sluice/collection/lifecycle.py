@@ -20,6 +20,8 @@ from sluice.collection.errors import AgentError
 from sluice.collection.hosting import hosting, machine_of
 from sluice.collection.machine import Machine, ProcessState, Texts
 from sluice.collection.render import MEMORY_BYTES
+from sluice.runtime import holds
+from sluice.runtime.holds import Hold
 from sluice.runtime.settings import Settings
 
 Log = Callable[[str], None]
@@ -43,15 +45,17 @@ def alive(settings: Settings, agent: Agent) -> bool:
 def settled(settings: Settings, agent: Agent, log: Log = lambda _: None) -> bool:
     """Whether the agent runs with its deployed configuration, and nothing is to be done to it.
 
-    Input that was left held is released, and an edge is told where the collectors are now.
+    An edge's input is held while a disk is nearly full; input that was left held else is released. An edge is
+    told where the collectors are now.
     """
     machine = machine_of(settings, agent)
     now = machine.status(agent)
     if now.state != ProcessState.ALIVE or now.version != machine.version(agent):
         return False
-    if now.held:
-        machine.hold(agent, held=False)
-        log(f"{agent.name}: input was still held by a deployment that died; released")
+    full = holds.reason(settings.home, Hold.INTAKE) if agent.tier == "edge" else ""
+    if now.held != bool(full):
+        machine.hold(agent, held=bool(full))
+        log(f"{agent.name}: input " + (f"is held: {full}" if full else "goes on"))
     _tell(settings, machine, agent, now.collectors)
     return True
 

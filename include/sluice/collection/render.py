@@ -22,8 +22,6 @@ BATCH = 100  # blocks in a transaction that puts into a channel: below the 8 MiB
 SINK_BATCH = 32  # and in one that takes from it: a sink holds all of them in memory, however long they are
 #: The bytes that an edge's memory channel may hold, whatever its capacity is.
 MEMORY_BYTES = 64 << 20
-# The free disk below which a file channel takes nothing more: other daemons have files on this disk, too.
-LEAST_DISK = 1 << 30
 #: Gives a file's stretches to Kafka's partitions in turn.
 PARTITIONER = "sluice.flume.StretchPartitioner"
 # Kafka's producer sends so much for a partition at once: a whole stretch of a file, compressed together.
@@ -142,7 +140,8 @@ def _rendered(agent: Agent, template: str, settings: Settings, tls: bool, **valu
         "batch": BATCH,
         "sink_batch": SINK_BATCH,
         "memory_bytes": MEMORY_BYTES,
-        "least_disk": LEAST_DISK,
+        # As the layers: intake stops before. On another host it is all that guards the disk.
+        "least_disk": settings.limits.reserve_bytes // 2,
     }
     return Rendered(
         agent,

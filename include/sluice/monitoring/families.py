@@ -123,6 +123,14 @@ _WATCH = (
         "Days by the outcome of their last comparison, of those compared in the last 31 days.",
     ),
     MetricFamily("sluice_unpublished_days", "gauge", ("topic",), "Days that are computed and not published."),
+    MetricFamily(
+        "sluice_disk_free_bytes", "gauge", ("disk",), "Bytes that are free on the disk of a folder."
+    ),
+    MetricFamily("sluice_disk_size_bytes", "gauge", ("disk",), "Bytes that the disk has."),
+    MetricFamily("sluice_disk_reserve_bytes", "gauge", ("disk",), "Free bytes below which intake stops."),
+    MetricFamily(
+        "sluice_held", "gauge", ("what",), "1 while intake, or the layers, are held by a full disk, else 0."
+    ),
 )
 _SELF = (
     MetricFamily(

@@ -111,6 +111,11 @@ def read_watch(watch: WatchProgress, series: MetricSeries, now: float) -> None:
             series.add("sluice_lag_records", behind.records, topic, hop)
             series.add("sluice_lag_seconds", behind.seconds, topic, hop)
     _books(watch.books or {}, series)
+    for disk, space in (watch.disks or {}).items():
+        for name in ("free", "size", "reserve"):
+            series.add(f"sluice_disk_{name}_bytes", getattr(space, name), disk)
+    for what, held in (watch.held or {}).items():
+        series.add("sluice_held", float(held), what)
 
 
 def _agent(agent: str, found: AgentAnswer, series: MetricSeries) -> None:

@@ -6,11 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.monitoring import figures, namenode_heap, sampled, watch_progress
+from sluice.monitoring.disk_trend import DiskTrends
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs, tls
 from sluice.storage.postgres import engine
@@ -32,6 +34,7 @@ class Observer:
         self._settings, self._say = settings, say
         self._thread: threading.Thread | None = None
         self._sampled = -SAMPLE_SECONDS
+        self._disks = DiskTrends(settings)
 
     def __call__(self, problems: Mapping[str, str]) -> None:
         if self._thread is None or not self._thread.is_alive():
@@ -40,15 +43,20 @@ class Observer:
 
     def observe(self, problems: Mapping[str, str]) -> None:
         """Look once, and keep a sample if one is due."""
-        try:
-            watch_progress.write(self._settings, watch_progress.collect(self._settings, problems, self._say))
-            if time.monotonic() - self._sampled >= SAMPLE_SECONDS:
-                self._sample()
-        except (OSError, SQLAlchemyError) as error:  # a full disk; a database that restarts
-            self._say(f"the figures are not kept: {str(error).splitlines()[0]}")
+        for step in (partial(self._look, problems), self._sample):
+            try:
+                step()
+            except (OSError, SQLAlchemyError) as error:  # a full disk; a database that restarts
+                self._say(f"the figures are not kept: {str(error).splitlines()[0]}")
+
+    def _look(self, problems: Mapping[str, str]) -> None:
+        watch_progress.write(self._settings, watch_progress.collect(self._settings, problems, self._say))
 
     def _sample(self) -> None:
+        if time.monotonic() - self._sampled < SAMPLE_SECONDS:
+            return
         now = datetime.now(UTC)
+        self._disks.tell(engine(self._settings), now)
         document = figures.read(self._settings, now.timestamp()).document()
         document |= sampled.hot(jobs.speed_layer(self._settings))
         with engine(self._settings).connect() as connection:

@@ -17,12 +17,14 @@ from sluice.collection import deploy, lifecycle, metrics
 from sluice.monitoring import books
 from sluice.monitoring.lag.consumer_lag import Behind, ConsumingJob, PartitionLag
 from sluice.monitoring.lag.measurement import by_topic
+from sluice.runtime import holds
+from sluice.runtime.holds import Hold
 from sluice.runtime.settings import Settings
-from sluice.stack import progress
-from sluice.stack.progress import WATCH, AgentAnswer, HopLag, WatchProgress, progress_file
+from sluice.stack import disks, progress
+from sluice.stack.progress import WATCH, AgentAnswer, DiskSpace, HopLag, WatchProgress, progress_file
 from sluice.storage.postgres import engine
 
-PARTS = ("daemons", "agents", "lag", "books")
+PARTS = ("daemons", "agents", "lag", "books", "disks")
 #: What metrics call the consumers.
 HOPS: dict[ConsumingJob, str] = {ConsumingJob.SPEED_LAYER: "speed", ConsumingJob.ARCHIVER: "archive"}
 #: What reading a part may raise; anything else is a defect, which the watch logs.
@@ -30,14 +32,15 @@ _AWAY = (KafkaError, SQLAlchemyError, OSError, ValueError)
 
 
 def collect(settings: Settings, problems: Mapping[str, str], say: Callable[[str], None]) -> WatchProgress:
-    """Ask agents, consumers and books once. problems: of the daemons asked, empty for a healthy one."""
+    """Ask agents, consumers, books and disks once. problems: of the daemons, empty for a healthy one."""
     at, found = datetime.now(UTC), dict[str, Any]()
-    for part, read in (("agents", agents), ("lag", lag), ("books", _books)):
+    for part, read in (("agents", agents), ("lag", lag), ("books", _books), ("disks", _disks)):
         try:
             found[part] = read(settings)
         except _AWAY as error:
             say(f"{part}: not known: {(str(error).splitlines() or [type(error).__name__])[0]}")
-    return WatchProgress(updated_at=at, daemons=dict(problems), **found)
+    held = {what.value: bool(holds.reason(settings.home, what)) for what in Hold}
+    return WatchProgress(updated_at=at, daemons=dict(problems), held=held, **found)
 
 
 def write(settings: Settings, found: WatchProgress) -> None:
@@ -87,3 +90,10 @@ def _behind(partitions: Iterable[PartitionLag], consumer: ConsumingJob) -> HopLa
 def _books(settings: Settings) -> dict[str, Any]:
     with engine(settings).connect() as connection:
         return books.books(connection)
+
+
+def _disks(settings: Settings) -> dict[str, DiskSpace]:
+    return {
+        disk.name: DiskSpace(size=disk.size, free=disk.free, reserve=disk.reserve)
+        for disk in disks.look(settings)
+    }

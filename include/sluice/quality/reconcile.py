@@ -17,13 +17,16 @@ in a table (`open_periods`), and each later reconciliation of the topic compares
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.runtime import holds
 from sluice.runtime.days import DAY_MS, begin_ms
+from sluice.runtime.holds import Hold
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.storage.tables import open_periods
@@ -36,6 +39,8 @@ from sluice.tasks.period import LONGEST
 if TYPE_CHECKING:
     from sluice.quality.day_comparison import DayComparison
     from sluice.results.compare import ShownDifference
+
+log = logging.getLogger(__name__)
 
 RECORD = """
 INSERT INTO reconciliations (topic, day, run_at, cut, outcome, compared, differing, details)
@@ -107,8 +112,10 @@ def speed_passed(settings: Settings, topic: str, day: date, cut: Mapping[str, in
 def reconcile(settings: Settings, topic: str, day: date, cut: Mapping[str, int]) -> ReconcileOutcome:
     """Compare the day as computed up to `cut`, record the outcome, publish what agrees.
 
-    Call it once `speed_passed`. Raises NotComputed, and what its stores raise while a daemon is away.
+    Call it once `speed_passed`. It waits while a disk is nearly full. Raises NotComputed, and what its stores
+    raise while a daemon is away.
     """
+    holds.wait(settings.home, Hold.LAYERS, log.warning)
     book = Days(engine(settings), topic)
     with book.locked(day):
         computed = book.get(day)

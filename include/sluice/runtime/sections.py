@@ -241,6 +241,8 @@ class Limits(SettingsSection):
     line_bytes: int = 1 << 20
     unpacked_log_bytes: int = Field(0, ge=0)  # of a packed log to replay; 0: 100 times its size, or 64 MiB
     series: int = Field(100_000, gt=0)  # of a task version in one period; with more, the task is set aside
+    #: Free on each disk, and at most a quarter of it; below, intake stops.
+    reserve_bytes: int = Field(2 << 30, ge=64 << 20)
 
 
 class Sql(SettingsSection):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ from sluice.stack.progress import (
     TopicError,
     write,
 )
+
+log = logging.getLogger(__name__)
 
 ERRORS_KEPT = 5
 #: Sums by task version; those of versions that a batch no longer counts are dropped.
@@ -149,4 +152,7 @@ class SpeedProgress:
         else:
             return
         self._whole.updated_at = datetime.now(UTC)
-        write(path, self._whole)
+        try:
+            write(path, self._whole)
+        except OSError as error:  # a full disk must not stop the counting: what is counted is elsewhere
+            log.warning("the progress could not be written: %s", error)

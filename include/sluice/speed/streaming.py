@@ -12,7 +12,9 @@ import logging
 import threading
 import time
 
+from sluice.runtime import holds
 from sluice.runtime.backoff import Backoff
+from sluice.runtime.holds import Hold
 from sluice.runtime.settings import Settings
 from sluice.spark.on_demand import OnDemand
 from sluice.speed.batch_size import BatchSize
@@ -98,6 +100,7 @@ class TopicStream:
             self._progress.topic(self.topic, CountingState.COUNTING)
             look = 0.0
             while not self._stopping.is_set():
+                self._while_held()
                 began = time.monotonic()
                 left = self._batch(batch)
                 if left is not None:
@@ -111,6 +114,18 @@ class TopicStream:
                 self._stopping.wait(IDLE_SECONDS)
         finally:
             batch.close(PROJECTION_STOP_SECONDS if self._stopping.is_set() else 0.0)
+
+    def _while_held(self) -> None:
+        """Wait while a disk is nearly full."""
+        held = False
+        while (why := holds.reason(self._settings.home, Hold.LAYERS)) and not self._stopping.is_set():
+            if not held:
+                log.warning("topic %s: not counted: %s", self.topic, why)
+                self._progress.topic(self.topic, CountingState.HELD)
+            held = True
+            self._stopping.wait(POLL_SECONDS)
+        if held:
+            self._progress.topic(self.topic, CountingState.COUNTING)
 
     def _batch(self, batch: MicroBatch) -> bool | None:
         """Count what waits in Kafka; says whether a part of it had to be left. None if nothing waits."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
-from sluice.stack import process_groups, secrets, templating
+from sluice.stack import disks, process_groups, secrets, templating
 from sluice.stack.catalogue import DAEMONS, UnknownDaemon, daemon, dependencies
 from sluice.stack.daemons.postgres import DatabaseLost, PostgresFailed
 from sluice.stack.database_roles import UnusableRole
@@ -44,6 +44,7 @@ def run(settings: Settings, name: str) -> None:
         process_groups.stop(left)
     for dependency in dependencies(settings, chosen):
         wait(settings, dependency, log)
+    wait_for_space(settings, name, log)
     for step in chosen.prepare:
         log(f"{step.__name__.replace('_', ' ')}")
         step(settings)
@@ -80,6 +81,16 @@ def wait(settings: Settings, name: str, log: DaemonLog) -> None:
         if time.monotonic() - reported > REPORT_SECONDS:
             log(f"still waiting for {name}: {problem}")
             reported = time.monotonic()
+        time.sleep(POLL_SECONDS)
+
+
+def wait_for_space(settings: Settings, name: str, log: DaemonLog) -> None:
+    """Return once no disk is full that the daemon needs: on a full one it would end at its start."""
+    said = False
+    while short := disks.lacking(settings, daemon(name), *map(daemon, dependencies(settings, daemon(name)))):
+        if not said:
+            log(f"waiting for space: {', '.join(map(str, short))}")
+        said = True
         time.sleep(POLL_SECONDS)
 
 

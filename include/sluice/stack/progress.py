@@ -43,6 +43,7 @@ class CountingState(StrEnum):
 
     STARTING = "starting"  # it reads the committed state, or waits to try again
     COUNTING = "counting"  # batches are counted, or no line comes
+    HELD = "held"  # a disk is nearly full: the lines wait in Kafka
     FAILED = "failed"  # the last attempt failed; the newest of `errors` says why
     STOPPED = "stopped"  # it was told to stop
 
@@ -64,7 +65,7 @@ class PartitionState(StrEnum):
 
     POSITIONING = "deriving its position"  # from the files that are there
     ARCHIVING = "archiving"  # it writes files
-    WAITING = "waiting"  # for a store that is away
+    WAITING = "waiting"  # for a store that is away, or for space on a disk
     CHANGED = "topic changed"  # the topic was deleted or made again
     REFUSED = "refused"  # the files there contradict each other; only a person can help
     STOPPED = "stopped"  # it was given up
@@ -209,6 +210,14 @@ class HopLag(BaseModel):
     unread: int = 0
 
 
+class DiskSpace(BaseModel):
+    """A file system that has folders of the instance; in bytes."""
+
+    size: int
+    free: int
+    reserve: int
+
+
 #: What the watch calls its file.
 WATCH = "watch"
 
@@ -220,6 +229,8 @@ class WatchProgress(ProgressFile):
     agents: dict[str, AgentAnswer] | None = None
     lag: dict[str, dict[str, HopLag]] | None = None  # by topic and hop: speed, archive
     books: dict[str, dict[str, Any]] | None = None  # as `monitoring.books`
+    disks: dict[str, DiskSpace] | None = None  # by the first of its folders
+    held: dict[str, bool] | None = None  # intake, layers
 
 
 def progress_file(settings: Settings, member: str) -> Path:

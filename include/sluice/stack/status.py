@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from sluice.runtime import detached, successor
+from sluice.runtime import detached, holds, successor
+from sluice.runtime.holds import Hold
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, supervisord
+from sluice.stack import catalogue, disks, supervisord
 from sluice.stack.entry import check
 from sluice.stack.memory import proportional_bytes
 from sluice.stack.networking import network
@@ -73,6 +74,33 @@ def jobs(settings: Settings) -> list[StatusLine]:
     if detached.read(network.GATEWAY, apart) is not None:  # beside its record lie files that are none
         lines.append(_job(network.GATEWAY, apart))
     return lines
+
+
+@dataclass(frozen=True)
+class DiskLine:
+    """A file system that has folders of the instance. free, size: bytes; problem: empty if it has space."""
+
+    folders: tuple[str, ...]
+    free: int
+    size: int
+    problem: str
+
+
+def disk_lines(settings: Settings) -> list[DiskLine]:
+    """Every file system, and what it has too little space for."""
+    return [DiskLine(disk.folders, disk.free, disk.size, _short_of(disk)) for disk in disks.look(settings)]
+
+
+def held(settings: Settings) -> dict[str, str]:
+    """What is held because a disk is nearly full, and why."""
+    return {what.value: why for what in Hold if (why := holds.reason(settings.home, what))}
+
+
+def _short_of(disk: disks.Disk) -> str:
+    if disk.full:
+        return "full: no daemon that needs it is started"
+    short = [what for what in Hold if disk.free < disk.level(what)]
+    return f"nearly full: {' and '.join(short)} held" if short else ""
 
 
 def alerts(settings: Settings) -> list[Alert]:

@@ -4,7 +4,12 @@ It runs under supervisord, which itself restarts a daemon that died. But a daemo
 working: it hangs, or has lost a part that it needs. Here every daemon is asked for its health, in its own
 protocol. It is restarted if it was healthy since its start, and was then sick `PATIENCE` times in a row while
 all that it depends on was healthy. A daemon that never became healthy is left alone: it still prepares, or
-another start would not help. Where supervisord does not run, as in containers, the daemons are only asked.
+another start would not help. While a disk that it needs is full, another start would not help either; once
+there is space, it counts as one that was healthy. Where supervisord does not run, as in containers, the
+daemons are only asked.
+
+A daemon that ended at its start too often is given up by supervisord. It is started again here once a minute,
+because what kept it from starting, such as a full disk, may be over.
 """
 
 from __future__ import annotations
@@ -13,18 +18,21 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
+from xmlrpc.client import Fault
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, notify, supervisord
+from sluice.stack import catalogue, disks, notify, supervisord
 from sluice.stack.daemon import Daemon
 from sluice.stack.entry import check
 
 SECONDS = 20.0
 PATIENCE = 9  # three minutes: a machine can be busy for one
+GIVEN_UP_SECONDS = 60.0
 
 
 @dataclass
@@ -72,7 +80,9 @@ class DaemonWatch:
         seen = self.seen.get(daemon.name)
         if seen is None or seen.pid != pid:
             seen = self.seen[daemon.name] = ProcessHealth(pid)
-        if problems[daemon.name] is None:
+        if problems[daemon.name] is None or disks.lacking(
+            self.settings, daemon, *map(catalogue.daemon, needs)
+        ):
             seen.was_healthy, seen.sick = True, 0
         elif seen.was_healthy and not any(problems[need] for need in needs):
             seen.sick += 1
@@ -84,7 +94,19 @@ class DaemonWatch:
         """Restart what has to be; returns the problems of all daemons."""
         for name, problem in self.look().items():
             self.restart(name, problem)
+        for name in self.given_up():
+            self.say(f"{name} was given up, and is started again")
+            with suppress(Fault):  # it could not even be begun: it is tried again
+                supervisord.start_program(self.settings, name)
         return dict(self.problems)
+
+    def given_up(self) -> list[str]:
+        """The daemons that supervisord has not tried to start for a while, and will not by itself."""
+        programs = supervisord.programs(self.settings).values()
+        now = time.time()
+        return [
+            each.name for each in programs if each.state == "FATAL" and now - each.ended > GIVEN_UP_SECONDS
+        ]
 
     def only_look(self) -> dict[str, str]:
         """The problems of all daemons, wherever they run."""

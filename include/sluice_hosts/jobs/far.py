@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 
 from sluice.collection.errors import AgentError
 from sluice.collection.machine import ProcessState, Status
-from sluice.runtime.settings import TOLD, Settings, metrics_folder
+from sluice.runtime.settings import Settings, metrics_folder
 from sluice.stack.job_hosting import job_and_number
 from sluice_hosts.hosts import Host
 from sluice_hosts.jobs import places
@@ -105,9 +105,9 @@ class FarJob:
         except AgentError:  # it is not enrolled any more
             return False
 
-    def tell(self, settings: str) -> None:
-        """Tell it the settings that it follows while it runs (`runtime.settings.followed`)."""
-        self._link.replace(self._state / TOLD, settings.encode())
+    def tell(self, name: str, text: str) -> None:
+        """Replace a file in its home that it reads while it runs."""
+        self._link.replace(self._state / name, text.encode())
 
     def status(self) -> Status:
         return self._keeper.status(LOOK_SECONDS)

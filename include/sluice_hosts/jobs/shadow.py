@@ -3,7 +3,8 @@
 It starts the job there or adopts it, and ends when the job does. So whoever supervises processes of this
 machine supervises the job: it is adopted after a restart, started again when it died, and stopped with its
 shadow. The job's progress is copied to where the job itself would write it here, and what it prints is what
-the shadow prints. The job is told the settings that it would read again here, whenever they change.
+the shadow prints. The job is told the settings that it would read again here, whenever they change, and
+whether it is held.
 
 A host that does not answer says nothing of its job. The shadow then goes on: the job is *unknown*. A shadow
 that is told to stop meanwhile ends at once; the job is stopped when the host answers (`leftovers`).
@@ -27,8 +28,9 @@ from datetime import UTC, datetime
 
 from sluice.collection.errors import AgentError, HostUnreachable
 from sluice.collection.machine import ProcessState
-from sluice.runtime import successor
-from sluice.runtime.settings import Settings, followed, newest
+from sluice.runtime import holds, successor
+from sluice.runtime.holds import Hold
+from sluice.runtime.settings import TOLD, Settings, followed, newest
 from sluice.stack import jobs, progress
 from sluice.stack.progress import progress_file
 from sluice_hosts.jobs import job_state
@@ -58,7 +60,7 @@ class Shadow:
         self._state: FarState | None = None
         self._said: tuple[str, FarState | None] = "", None  # under which name
         self._copied = "", b""  # so, too
-        self._printed, self._told = 0, ""
+        self._printed, self._told = 0, dict[str, str]()
         self._answers = True
 
     def run(self, arguments: Sequence[str], log: Log) -> int:
@@ -116,11 +118,16 @@ class Shadow:
             log(f"{self._member}: may still run on {self._host}, and is stopped when that answers: {error}")
 
     def _tell(self) -> None:
-        """Tell the job the settings that it follows, if they are others than before."""
-        now = followed(newest(self._settings))
-        if now != self._told:
-            self._job.tell(now)
-            self._told = now
+        """Tell the job what it follows, if that changed: settings, and whether a disk here is nearly full."""
+        held = holds.file_of(self._settings.home, Hold.LAYERS).name
+        now = {
+            TOLD: followed(newest(self._settings)),
+            held: holds.reason(self._settings.home, Hold.LAYERS) or holds.OVER,
+        }
+        for name, text in now.items():
+            if text != self._told.get(name):
+                self._job.tell(name, text)
+                self._told[name] = text
 
     def _copy(self, pid: int) -> None:
         """Bring here what the job printed, and its progress. pid: of the job's process, on its host."""

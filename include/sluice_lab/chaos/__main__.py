@@ -15,6 +15,7 @@ from pathlib import Path
 from sluice.cli.errors import explain
 from sluice.runtime.settings import get_settings
 from sluice.stack.networking import network
+from sluice_lab.chaos import full_disk
 from sluice_lab.chaos.draws import LONG, FaultKind, LongestFaults
 from sluice_lab.chaos.own_instance import INSTANCE, alone, begin
 
@@ -33,6 +34,9 @@ def main(arguments: Sequence[str]) -> int:
     network.require_outside()
     with alone(settings):
         begin(settings)
+        kinds = tuple(FaultKind(kind) for kind in options.kinds.split(","))
+        if FaultKind.FULL_DISK in kinds and not full_disk.why_none(settings):
+            full_disk.mount(settings)
         network.open_and_enter(settings, lambda text: print(text, flush=True))
         from sluice_lab.chaos.run import ChaosPlan  # after the network: these imports start threads
         from sluice_lab.chaos.session import session
@@ -40,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         plan = ChaosPlan(
             faults=options.faults,
             seed=options.seed,
-            kinds=tuple(FaultKind(kind) for kind in options.kinds.split(",")),
+            kinds=kinds,
             longest=LONG if options.long else LongestFaults(),
             rate=options.rate,
             without=frozenset(pair(text) for text in options.without),

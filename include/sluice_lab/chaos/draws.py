@@ -22,17 +22,19 @@ class FaultKind(StrEnum):
     STOP = "stop"  # SIGSTOP of its processes, and SIGCONT after a while
     PARTITION = "partition"  # no packet passes its ports for a while
     POWER_CUT = "power cut"  # SIGKILL, and its files lose what was not on the disk
+    FULL_DISK = "full disk"  # its file system has no byte left for a while
 
 
 @dataclass(frozen=True)
 class LongestFaults:
-    """How long a part is stopped, or cut off, at most (seconds)."""
+    """How long a part is stopped or cut off, or its disk is full, at most (seconds)."""
 
     stop: float = 30.0
     partition: float = 30.0
+    full_disk: float = 30.0
 
 
-LONG = LongestFaults(stop=120.0, partition=60.0)
+LONG = LongestFaults(stop=120.0, partition=60.0, full_disk=300.0)
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,11 @@ def draws(
     pairs: the parts to which each kind can happen. Every pair comes once before one comes again.
     """
     dice, longest = random.Random(seed), longest or LongestFaults()  # noqa: S311
-    limits = {FaultKind.STOP: longest.stop, FaultKind.PARTITION: longest.partition}
+    limits = {
+        FaultKind.STOP: longest.stop,
+        FaultKind.PARTITION: longest.partition,
+        FaultKind.FULL_DISK: longest.full_disk,
+    }
     deck = _shuffled([(kind, part) for kind, parts in pairs.items() for part in parts], dice)
     return [_drawn(*next(deck), limits, dice) for _ in range(number)]
 

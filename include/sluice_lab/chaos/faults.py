@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from sluice.runtime import holds
+from sluice.runtime.holds import Hold
 from sluice.runtime.settings import Settings
-from sluice_lab.chaos import partition, parts, unsynced
+from sluice_lab.chaos import full_disk, partition, parts, unsynced
 from sluice_lab.chaos.draws import CUT_BYTES, DrawnFault, FaultKind
 from sluice_lab.chaos.parts import ChaosPart
 from sluice_lab.chaos.stores import STORES
@@ -31,6 +33,10 @@ class NothingToHit(TimeoutError):
         super().__init__(f"{name} had no process for {START_SECONDS:.0f} s")
 
 
+class IntakeGoesOn(TimeoutError):
+    """A disk is nearly full, and lines are taken all the same."""
+
+
 @dataclass
 class DoneFault:
     """What was done. ended: when the part could begin to recover (Unix time).
@@ -46,7 +52,7 @@ class DoneFault:
 def carry_out(
     settings: Settings, fault: DrawnFault, known: Mapping[str, ChaosPart], sleep: Sleep = time.sleep
 ) -> DoneFault:
-    """Make the fault happen, and return once it is over. Raises NothingToHit, NotCutOff."""
+    """Make the fault happen, and return once it is over. Raises NothingToHit, NotCutOff, IntakeGoesOn."""
     done = DoneFault()
     match fault.kind:
         case FaultKind.KILL:
@@ -62,6 +68,12 @@ def carry_out(
             roots = [_process(settings, known[name]) for name in STORES[fault.part].killed]
             done.killed = kill([each for root in roots for each in parts.family(settings, root)])
             done.cut = _cut(settings, fault)
+        case FaultKind.FULL_DISK:
+            with full_disk.filling(settings, fault.part) as fill:
+                fill(full_disk.nearly(settings, fault.part))
+                _await_hold(settings)
+                fill(0)
+                sleep(fault.seconds)
     done.ended = time.time()
     return done
 
@@ -98,6 +110,14 @@ def stopped(processes: Sequence[psutil.Process]) -> Iterator[None]:
         for each in reversed(processes):
             with suppress(psutil.NoSuchProcess):
                 each.resume()
+
+
+def _await_hold(settings: Settings) -> None:
+    """Wait until intake is held; the watch, which does that, may still be coming back from another fault."""
+    try:
+        until(lambda: holds.reason(settings.home, Hold.INTAKE), START_SECONDS, "intake is held")
+    except TimeoutError as error:
+        raise IntakeGoesOn(f"a disk has less than its reserve: {error}") from None
 
 
 def _process(settings: Settings, part: ChaosPart) -> psutil.Process:

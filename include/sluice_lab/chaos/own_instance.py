@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from sluice.runtime.one_at_a_time import one_at_a_time
 from sluice.runtime.settings import Settings
 from sluice.stack import shutdown
+from sluice_lab.chaos import full_disk
 
 INSTANCE = "chaos"
 #: This file says that the instance was made by chaos, and so may be deleted.
@@ -39,6 +40,7 @@ def begin(settings: Settings) -> None:
                 f"damage it. Delete it first: `sluice --instance {settings.instance} reset`"
             )
         shutdown.abandon(settings)
+        full_disk.unmount(settings)
         shutil.rmtree(home)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     (home / OWNED).touch()

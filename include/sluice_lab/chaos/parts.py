@@ -16,6 +16,7 @@ from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, entry, jobs, supervisord
 from sluice.stack.progress import DriverState, SpeedLayerProgress
+from sluice_lab.chaos import full_disk
 from sluice_lab.chaos.draws import FaultKind
 from sluice_lab.chaos.stores import STORES
 
@@ -78,6 +79,8 @@ def pairs(
                 return bool(ports(settings, name))
             case FaultKind.POWER_CUT:
                 return name in STORES
+            case FaultKind.FULL_DISK:
+                return name in full_disk.FOLDERS
         return True
 
     return {kind: [name for name in names if possible(kind, name)] for kind in kinds}

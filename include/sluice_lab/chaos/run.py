@@ -14,7 +14,7 @@ from sluice.results.layer_results import ResultLayer
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.storage.tables import open_losses
-from sluice_lab.chaos import partition, parts, truth, unsynced
+from sluice_lab.chaos import full_disk, partition, parts, truth, unsynced
 from sluice_lab.chaos.draws import DrawnFault, FaultKind, LongestFaults, draws
 from sluice_lab.chaos.faults import DoneFault, Sleep, carry_out
 from sluice_lab.chaos.front_ends import DAYS, HOSTS, EmulatedFrontEnds, log_file
@@ -67,6 +67,7 @@ def left_out(settings: Settings, kinds: Iterable[FaultKind]) -> dict[FaultKind, 
     needs: Mapping[FaultKind, Callable[[], str]] = {
         FaultKind.PARTITION: lambda: partition.why_not(settings),
         FaultKind.POWER_CUT: lambda: unsynced.why_not(settings.home),
+        FaultKind.FULL_DISK: lambda: full_disk.why_not(settings),
     }
     return {kind: why for kind in kinds if kind in needs and (why := needs[kind]())}
 

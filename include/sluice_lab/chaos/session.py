@@ -15,6 +15,7 @@ from sluice.runtime import days
 from sluice.runtime.settings import Settings, get_settings
 from sluice.stack import shutdown
 from sluice.stack.airflow.rest_api import Airflow
+from sluice_lab.chaos import full_disk
 from sluice_lab.chaos.report import ChaosReport, markdown
 from sluice_lab.chaos.run import ChaosPlan, run
 
@@ -31,6 +32,7 @@ def session(settings: Settings, plan: ChaosPlan, out: Path, *, keep: bool) -> Ch
         if not keep:
             say(f"stopping the instance; its logs stay in {settings.home}")
             shutdown.abandon(settings)
+            full_disk.unmount(settings)
 
 
 def _run(settings: Settings, plan: ChaosPlan, out: Path) -> ChaosReport:

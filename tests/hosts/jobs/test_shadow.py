@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from sluice.metrics import team
+from sluice.runtime import holds
+from sluice.runtime.holds import Hold
 from sluice.runtime.settings import ROOT, TOLD, Settings, followed, newest
 from sluice.stack import jobs
 from sluice.stack.progress import progress_file
@@ -271,6 +273,18 @@ def test_a_job_is_told_a_setting_that_it_follows_when_that_changes(
     monkeypatch.setenv("SLUICE_SPEED__DRIVERS", "3")  # as if settings.yaml was edited here
     until(lambda: (home / TOLD).read_text() == followed(newest(settings)), what="the job is told")
     assert pids(machine) == [pid], "it was not restarted"
+
+
+def test_a_job_is_held_while_a_disk_of_the_platform_is_nearly_full(
+    settings: Settings, machine: EmulatedHost, stand: Callable[[], Standing]
+) -> None:
+    stand().becomes("alive")
+    (home,) = machine.home.glob(f".sluice/*/jobs/{MEMBER}/state")
+    assert holds.reason(home, Hold.LAYERS) == ""
+    holds.hold(settings.home, Hold.LAYERS, "no space")
+    until(lambda: holds.reason(home, Hold.LAYERS) == "no space", what="the job is held")
+    holds.release(settings.home, Hold.LAYERS)
+    until(lambda: not holds.reason(home, Hold.LAYERS), what="the job goes on")
 
 
 def test_the_progress_of_the_process_before_is_not_shown_as_that_of_the_next(

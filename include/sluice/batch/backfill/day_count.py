@@ -6,6 +6,7 @@ them. A backfill's rows begin otherwise than a rebuild's, so that a version's da
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from sluice.batch.reckoned import Tell
 from sluice.batch.scan import mapped
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
+from sluice.runtime import holds
+from sluice.runtime.holds import Hold
 from sluice.runtime.settings import Settings
 from sluice.state.blocks import BlockId
 from sluice.state.state import BLOCKS_A_PUT
@@ -33,6 +36,8 @@ from sluice.storage.tables.epochs import PeriodKey, column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
 
 # A day's periods are dealt out to PARTS Python workers, which run one after the other on one machine. Each
 # holds the series of its periods.
@@ -63,6 +68,7 @@ class DayCount:
 
         number: of the backfill or rebuild. only: the periods that are wanted; None: all.
         """
+        holds.wait(self.settings.home, Hold.LAYERS, log.warning)
         name = column(number, secrets.token_hex(8))
         pointers: list[BackfillPointer] = []
         cells: list[tuple[bytes, dict[bytes, bytes]]] = []

@@ -23,7 +23,7 @@ AGENT, DAY, NIGHT = "a-flume-agent-fails", "a-failed-reconciliation", "a-night-t
 RETENTION, FILL, UNITS = "retention", "fill-a-new-task-backwards", "units-and-their-hosts"
 FILES = "the-archives-files"
 HOST, LOST_STATE = "a-host-does-not-answer", "state-that-was-lost"
-CERTIFICATE = "the-certificate-of-the-doors-ends"
+CERTIFICATE, DISK = "the-certificate-of-the-doors-ends", "a-full-disk"
 #: The box that stands on a daemon; the others stand for themselves.
 STANDS_ON = {
     "kafka": "topics",
@@ -71,6 +71,7 @@ OF_SOURCE = {
     "hosts": ("collectors", HOST),
     "hdfs": ("archive", FILES),
     "tls": ("", CERTIFICATE),
+    "disks": ("", DISK),
 }
 TIERS = {"edge": "edges", "collector": "collectors"}
 #: Seconds without a write after which a process is silent: one that writes every second or two; and the
