@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 import sqlalchemy as sa
 
-from sluice.storage.tables import reconciled, schema
+from sluice.runtime.days import begin_ms
+from sluice.storage.tables import reconciled, recounts, schema
 from sluice.storage.tables.backfills import Backfills
 from sluice.storage.tables.dashboards import Dashboards, PinnedChart
+from sluice.storage.tables.epochs import StatePeriod
+from sluice.storage.tables.rebuilds import Rebuilds
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import line, spec
 from tests.plugins.test_quality_pages import DIFFERENCE, compared, computed, letter
@@ -30,6 +33,23 @@ CHARTS = (
 LINES = [line(status="404"), line(path="/blog/a"), line(path=HOSTILE, size="-")]
 
 
+def counted_again(database: sa.Engine) -> None:
+    """State of two days, of which one is counted again; and a period that damage set aside."""
+    first, book = date(2015, 5, 17), Rebuilds(database)
+    days = [first, first + timedelta(days=1)]
+    lost = (1, 1, begin_ms(days[1]))
+    with database.begin() as connection:
+        for day in days:
+            row = {"topic": "logs", **vars(StatePeriod(1, 1, begin_ms(day), 1, 1, 5, 100))}
+            connection.execute(sa.insert(schema.state_periods).values(**row))
+        rows = [{**recounts.row_of("logs", lost), "why": HOSTILE}]
+        recounts.put(connection, rows, {"switched": False})
+    number = book.request("logs", [(1, 1)], *days, user=HOSTILE).id
+    book.begin(number, [lost], days)
+    book.stage(number, first, [], 1_234)
+    book.set_failed(number, HOSTILE)
+
+
 def fill(database: sa.Engine, layers: Stored) -> None:
     """Tasks of each state, days of each state, dead letters, an alert."""
     tasks = TaskStore(database)
@@ -39,6 +59,7 @@ def fill(database: sa.Engine, layers: Stored) -> None:
     tasks.set_aside(tasks.get("broken").task_id, 2, HOSTILE)
     days = {"first_day": date(2015, 5, 16), "last_day": date(2015, 5, 17)}
     Backfills(database).request(tasks.get("sample").task_id, 1, topic="logs", user=HOSTILE, **days)
+    counted_again(database)
     for number in (17, 18, 19):
         computed(database, number)
     differing = DIFFERENCE | {"task": "sample (1v1)", "dimensions": {"path": HOSTILE}}

@@ -12,6 +12,8 @@ import pytest
 import sqlalchemy as sa
 from fastapi.responses import HTMLResponse
 
+from sluice.batch.rebuild import ask
+from sluice.batch.rebuild.scope import PlannedDay
 from sluice.monitoring.flow.platform import Pictures
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.runtime.throttle import Rate
@@ -28,6 +30,8 @@ from tests.tasks.database import sqlite
 
 HOURS = 72
 FINAL = frozenset({DAY_NUMBER, DAY_NUMBER + 1})
+#: Files, lines and bytes that each day of a rebuild would read.
+READ = (3, 5_000, 1 << 20)
 #: As Airflow shows a view of a plugin.
 FRAME = """<!doctype html><html lang="en"><head><title>frame</title></head><body>
 <iframe title="Sluice" sandbox="allow-scripts allow-same-origin allow-forms allow-downloads"
@@ -64,6 +68,16 @@ def entries() -> list[tuple[int, int, int, int]]:
     return found
 
 
+def without_daemons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pages ask of Kafka and of the archive's index."""
+    from sluice_airflow.console import editor
+
+    monkeypatch.setattr(editor, "sample", lambda settings, topic, count: LINES)
+    monkeypatch.setattr(
+        ask, "planned", lambda settings, topic, days: [PlannedDay(day, 3, 5_000, 1 << 20) for day in days]
+    )
+
+
 @contextmanager
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A site with a task that has results, of each state, and with things that are wrong."""
@@ -88,7 +102,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     # A site has what a server keeps for all of its users to itself: tries, listeners and places of reads.
     monkeypatch.setattr(editor, "RATE", Rate(editor.PER_MINUTE))
     monkeypatch.setattr(security, "RATE", Rate(security.PER_MINUTE))
-    monkeypatch.setattr(editor, "sample", lambda settings, topic, count: LINES)
+    without_daemons(monkeypatch)
     fill(database, layers)
 
     def look() -> NewsSnapshot:

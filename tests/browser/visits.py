@@ -37,6 +37,7 @@ PAGES = (
     "/console/platform",
     "/console/runbook",
     "/console/topics",
+    "/console/topics/logs/rebuilds",
     MISSING,
 )
 

@@ -9,8 +9,11 @@ import sqlalchemy as sa
 import typer
 from typer.testing import CliRunner
 
+from sluice.batch.rebuild import ask
+from sluice.batch.rebuild.ask import NothingCountable
+from sluice.batch.rebuild.scope import PlannedDay
 from sluice.cli import rebuild as module
-from sluice.cli.rebuild import NothingCountable, RebuildFailed, follow_rebuild
+from sluice.cli.rebuild import RebuildFailed, follow_rebuild
 from sluice.runtime.days import begin_ms
 from sluice.storage import postgres
 from sluice.storage.tables import schema
@@ -135,15 +138,13 @@ def test_nobody_who_takes_it_up_is_said(book: Rebuilds, monkeypatch: pytest.Monk
 def test_a_dry_run_says_what_would_be_counted_and_asks_for_nothing(
     book: Rebuilds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sluice.batch.rebuild import scope
-
     monkeypatch.setattr(
-        scope, "planned", lambda settings, topic, days: [scope.PlannedDay(day, 3, 5_000) for day in days]
+        ask, "planned", lambda settings, topic, days: [PlannedDay(day, 3, 5_000, 3 << 20) for day in days]
     )
     found = sluice("logs", "--dry-run")
     assert found.exit_code == 0, found.output
     assert "(1v1): 1 periods" in found.stdout
-    assert "1 periods, 1 days, 5,000 lines (doubles included); 3 files" in found.stdout
+    assert "1 periods, 1 days, 5,000 lines (doubles included); 3 files of 3.0 MiB" in found.stdout
     assert book.unfinished() == []
 
 
@@ -160,6 +161,7 @@ def test_what_is_counted_again_is_listed(book: Rebuilds) -> None:
         (("other",), "topic 'other' has no state"),
         (("logs", "--task", "nosuch"), "nosuch"),
         (("logs", "--from", "2015-05-18", "--to", "2015-05-17"), "name the earlier day first"),
+        (("logs", "--from", "2015-05-18", "--dry-run"), "no state of days from 2015-05-18 to the last"),
     ],
 )
 def test_what_cannot_be_rebuilt_is_refused(book: Rebuilds, arguments: tuple[str, ...], message: str) -> None:

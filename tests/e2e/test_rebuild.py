@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
+import httpx
 import pytest
 
 from sluice.stack.airflow.rest_api import Airflow
@@ -18,6 +19,7 @@ from sluice_lab.access_lines import access_line, access_lines
 from sluice_lab.waiting import until
 from tests.batch.rebuild.paused import rebuilds_paused
 from tests.e2e.running import HOUR, TIMEOUT_SECONDS, TOPIC, Platform, expected
+from tests.plugins.live import API, logged_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
@@ -96,4 +98,30 @@ def test_all_blocks_of_a_task_are_counted_again_by_the_command(platform: Platfor
     platform.write(DAY, access_lines(DAY, 50, seed=5), host="web2")
     platform.drain()
     assert healed(platform)
+    platform.assert_online_is_exact(DAY)
+
+
+def test_by_the_button_a_task_is_counted_again_and_the_list_says_so(platform: Platform) -> None:
+    """A short one: the day has been counted again before, by the command."""
+    settings, days = platform.settings, {"first": str(DAY), "last": str(DAY)}
+    page, rest = f"/sluice/console/statistics/task/{TASK}", f"{API}/topics/{TOPIC}/rebuilds"
+    with (
+        httpx.Client(base_url=settings.airflow.url, timeout=120, trust_env=False) as http,
+        logged_in(settings, http, "user") as user,
+    ):
+        own = user | {"origin": settings.airflow.url}
+        planned = http.post(f"{page}/rebuild", data={**days, "do": "look"}, headers=own)
+        assert " 1 days, " in planned.text
+        asked = http.post(f"{page}/rebuild", data={**days, "do": "ask"}, headers=own)
+        assert (asked.status_code, asked.headers["location"]) == (303, f"{page}?did=rebuild")
+
+        def newest() -> dict[str, object]:
+            found: dict[str, object] = http.get(rest, params={"task": TASK}, headers=user).json()["rebuilds"][
+                0
+            ]
+            return found
+
+        until(lambda: newest()["state"] == "finished", SECONDS, lambda: str(newest()))
+        assert (newest()["days"], newest()["done_days"], newest()["error"]) == (1, 1, "")
+        assert "1 of 1" in http.get(page, headers=user).text
     platform.assert_online_is_exact(DAY)

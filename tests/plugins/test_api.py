@@ -51,6 +51,8 @@ READS = [
     ("GET", "/lists/good"),
     ("GET", "/topics"),
     ("GET", "/topics/logs"),
+    ("GET", "/topics/logs/rebuilds"),
+    ("GET", "/topics/logs/rebuilds/plan"),
     ("GET", "/lag"),
     ("GET", "/placement/plan"),
     ("GET", "/history"),
@@ -67,6 +69,7 @@ WRITES = [
     ("DELETE", "/lists/good"),
     ("PUT", "/topics/logs"),
     ("DELETE", "/topics/logs"),
+    ("POST", "/topics/logs/rebuilds"),
 ]
 
 

@@ -11,11 +11,13 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
+from sluice.runtime.days import begin_ms
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.storage.tables import dead_letters, reconciled, schema
 from sluice.storage.tables.calendar import days_of
 from sluice.storage.tables.commit_progress import newest_commits
+from sluice.storage.tables.epochs import StatePeriod
 from sluice.storage.tables.reconciled import DayCompared
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import line, spec
@@ -25,6 +27,10 @@ pytestmark = pytest.mark.stack
 
 
 PAGES = "/sluice/console"
+TABLES = (
+    *(schema.dead_letters, schema.event_days, schema.day_comparisons, schema.reconciled_days),
+    *(schema.archive_files, schema.state_periods),
+)
 
 
 @pytest.fixture
@@ -33,7 +39,7 @@ def topic(stack: Settings) -> Iterator[str]:
     unique = f"console-{uuid.uuid4().hex[:12]}"
     yield unique
     with engine(stack).begin() as connection:
-        for table in (schema.dead_letters, schema.event_days, schema.day_comparisons, schema.reconciled_days):
+        for table in TABLES:
             connection.execute(sa.delete(table).where(table.c.topic == unique))
 
 
@@ -97,3 +103,41 @@ def test_a_task_by_the_pages_forms_behind_the_real_login(
         assert http.post(f"{PAGES}/statistics/task/{name}/delete", headers=headers).status_code == 303
     with logged_in(stack, http, "viewer") as viewer:
         assert http.post(f"{PAGES}/statistics/draft", headers=viewer | own).status_code == 403
+
+
+def test_a_rebuild_is_planned_from_the_real_index_and_one_of_nothing_is_refused(
+    stack: Settings, http: httpx.Client, name: str, topic: str
+) -> None:
+    database, day = engine(stack), date(2015, 5, 17)
+    TaskStore(database).apply([spec(name=name, topic=topic)], "ann")
+    state = StatePeriod(TaskStore(database).get(name).task_id, 1, begin_ms(day), 1, 1, 5, 100)
+    file = {
+        "topic_id": "id",
+        "partition": 0,
+        "first": 0,
+        "next": 4,
+        "records": 4,
+        "lines": 12,
+        "bytes": 1 << 20,
+    }
+    file |= {"arrival_min": 1, "arrival_max": 2, "days": {str(day): [9], "2015-05-18": 3}}
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.state_periods).values(topic=topic, **vars(state)))
+        rest = {"unparsed": 0, "generation": 0, "path": "/nowhere"}
+        connection.execute(sa.insert(schema.archive_files).values(topic=topic, **file, **rest))
+    at, form = f"/sluice/api/v1/topics/{topic}/rebuilds", f"{PAGES}/statistics/task/{name}/rebuild"
+    with logged_in(stack, http, "user") as user:
+        headers = user | {"origin": stack.airflow.url}
+        planned = http.get(f"{at}/plan", headers=user).json()
+        assert planned["days"] == [{"day": str(day), "files": 1, "lines": 9, "bytes": 1 << 20}]
+        page = http.post(form, data={"first": str(day), "last": "", "do": "look"}, headers=headers)
+        assert "1 periods, 1 days, 9 lines (doubles included); 1 files of 1.0 MiB" in page.text
+        later = {"first": "2015-06-01", "last": "", "do": "ask"}
+        refused = http.post(form, data=later, headers=headers)
+        assert (refused.status_code, "no state of days from 2015-06-01" in refused.text) == (422, True)
+        assert http.post(at, json={"from": "2015-06-01"}, headers=user).status_code == 404
+        elsewhere = user | {"origin": "http://evil.example"}
+        assert http.post(form, data=later, headers=elsewhere).status_code == 403
+        assert http.get(at, headers=user).json()["rebuilds"] == []
+    with logged_in(stack, http, "viewer") as viewer:
+        assert http.post(at, json={}, headers=viewer).status_code == 403

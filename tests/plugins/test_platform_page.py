@@ -10,11 +10,13 @@ import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
+from sluice.monitoring.flow.asks import Said
 from sluice.monitoring.flow.picture import FlowRun, Sparkline
 from sluice.monitoring.flow.platform import Pictures
 from sluice.monitoring.flow.seen import FlowAnswers
 from sluice.runtime.settings import get_settings
-from tests.monitoring.flow.made import healthy, hurting, nothing, seen
+from sluice.storage.tables.alerts import Alert
+from tests.monitoring.flow.made import AT, healthy, hurting, nothing, seen
 from tests.plugins.application import Login
 
 PAGE = "/console/platform"
@@ -74,6 +76,14 @@ def test_what_hurts_has_its_alert_its_paragraph_and_its_run(client: TestClient, 
     assert "The run of <code>reconcile</code> is red" in paragraph[0]
     assert '<a href="#do-a-failed-reconciliation">' in text
     assert 'href="/dags/reconcile/runs/scheduled__reconcile" data-airflow' in text
+
+
+def test_what_lost_state_leads_to_is_its_topics_list(client: TestClient, shows: Shows) -> None:
+    shows(seen(alerts=Said([Alert("state", "logs: task 7v1", "a block is lost", AT)])))
+    text = client.get(f"{PAGE}/now").text
+    assert '<a href="/console/topics/logs/rebuilds">What is counted again</a>' in text
+    shows(hurting("it differs"))
+    assert "What is counted again" not in client.get(f"{PAGE}/now").text
 
 
 def test_hostile_texts_are_shown_and_not_run(client: TestClient, login: Login, shows: Shows) -> None:

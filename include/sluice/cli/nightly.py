@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.batch.backfill.ask import BadDays
+from sluice.batch.backfill.ask import BadDays, check_order
 from sluice.cli.asked_by import me
 from sluice.cli.backfill import First, Last
 from sluice.runtime import days
@@ -87,8 +87,7 @@ def nightly(
 
 def check_over(first: dt.date, last: dt.date, today: dt.date) -> None:
     """Check the range of days. Raises BadDays."""
-    if first > last:
-        raise BadDays(f"--from {first} is after --to {last}: name the earlier day first")
+    check_order(first, last)
     if not days.is_over(last, today):
         raise BadDays(f"--to {last} is not over: {DAG} computes a day once it is over (UTC), until {today}")
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.batch.rebuild.ask import DAG, WantedRebuild, ask, plan
 from sluice.cli.asked_by import me
 
 if TYPE_CHECKING:
+    import sqlalchemy as sa
+
     from sluice.runtime.settings import Settings
-    from sluice.storage.tables.commits import Version
     from sluice.storage.tables.rebuilds import Rebuild, Rebuilds
 
-DAG = "rebuild"
 POLL_SECONDS = 1.0
 #: A rebuild that waits longer than this has no DAG that takes it up: it polls every few seconds.
 TAKEN_SECONDS = 60.0
@@ -30,10 +31,6 @@ class RebuildFailed(RuntimeError):
             f"rebuild {rebuild.id} of {rebuild.topic} failed ({rebuild.progress}): {message}. It goes on "
             f"where it was in two minutes, by itself; see `sluice rebuild {rebuild.topic} --list`"
         )
-
-
-class NothingCountable(ValueError):
-    """The archive does not have all lines of any period that a rebuild was asked for."""
 
 
 OnlyTask = Annotated[
@@ -80,53 +77,29 @@ def rebuild(
       sluice rebuild logs --task hits_by_status --from 2015-05-17 --to 2015-05-20
       sluice rebuild logs --list
     """
-    from sluice.batch.rebuild.scope import versions_with_state
     from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
     from sluice.storage.tables.rebuilds import Rebuilds
 
     settings = get_settings()
     book = Rebuilds(engine(settings))
+    since, until = (None if day is None else day.date() for day in (first, last))
+    wanted = WantedRebuild(topic, task, since, until)
     if list_:
         _list(book, topic)
         return
-    days = _days(first, last)
-    versions = versions_with_state(book.engine, topic, task)
     if dry_run:
-        _plan(settings, topic, versions, *days)
+        _plan(settings, book.engine, wanted)
         return
-    left_out = _left_out(book, topic, versions, *days)
-    asked = book.request(topic, versions, *days, user=me())
-    typer.echo(f"{topic}: rebuild {asked.id} of {len(versions)} task versions was asked for")
-    if left_out:
-        typer.echo(left_out)
+    found = ask(book.engine, wanted, me())
+    asked = found.rebuild
+    typer.echo(f"{topic}: rebuild {asked.id} of {len(asked.versions or ())} task versions was asked for")
+    if found.left_out:
+        typer.echo(found.left_out)
     if wait:
         _wait(book, asked)
     else:
         typer.echo(f"its progress: `sluice rebuild {topic} --list`, and the DAG {DAG} in Airflow")
-
-
-def _days(first: dt.datetime | None, last: dt.datetime | None) -> tuple[dt.date | None, dt.date | None]:
-    from sluice.batch.backfill.ask import BadDays
-
-    since, until = (None if day is None else day.date() for day in (first, last))
-    if since is not None and until is not None and since > until:
-        raise BadDays(f"--from {since} is after --to {until}: name the earlier day first")
-    return since, until
-
-
-def _left_out(
-    book: Rebuilds, topic: str, versions: list[Version], first: dt.date | None, last: dt.date | None
-) -> str | None:
-    """What is said of periods that cannot be counted again, if there are any. Raises NothingCountable."""
-    from sluice.batch.rebuild.scope import scope, with_state
-
-    found = scope(book.engine, topic, with_state(book.engine, topic, versions), first, last)
-    if not found.expired:
-        return None
-    if not found.keys:
-        raise NothingCountable(f"topic {topic!r}: {found.left_out}. Nothing is left to count")
-    return found.left_out
 
 
 def _wait(book: Rebuilds, asked: Rebuild) -> None:
@@ -137,35 +110,19 @@ def _wait(book: Rebuilds, asked: Rebuild) -> None:
         raise
 
 
-def _plan(
-    settings: Settings,
-    topic: str,
-    versions: list[Version],
-    first: dt.date | None,
-    last: dt.date | None,
-) -> None:
+def _plan(settings: Settings, database: sa.Engine, wanted: WantedRebuild) -> None:
     """Say what a rebuild would count."""
-    from sluice.batch.rebuild.scope import planned, scope, with_state
     from sluice.cli.output.format import Format, write
-    from sluice.storage.postgres import engine
-    from sluice.tasks.store import TaskStore
 
-    database = engine(settings)
-    found = scope(database, topic, with_state(database, topic, versions), first, last)
-    store = TaskStore(database)
-    for version in found.versions:
-        periods = sum(key[:2] == version for key in found.keys)
-        name = store.version(*version).spec.name
-        typer.echo(f"{name} ({version[0]}v{version[1]}): {periods:,} periods")
-    if found.expired:
+    found = plan(settings, database, wanted)
+    for each in found.tasks:
+        typer.echo(f"{each.name} ({each.label}): {each.periods:,} periods")
+    if found.left_out:
         typer.echo(found.left_out)
-    days = planned(settings, topic, found.days)
-    write(("day", "files", "lines"), [(each.day, each.files, each.lines) for each in days], Format.TABLE)
-    files, lines = sum(each.files for each in days), sum(each.lines for each in days)
-    typer.echo(
-        f"{len(found.keys):,} periods, {len(days)} days, {lines:,} lines (doubles included); "
-        f"{files:,} files, each once for each of its days"
+    write(
+        ("day", "files", "lines"), [(each.day, each.files, each.lines) for each in found.days], Format.TABLE
     )
+    typer.echo(found.sums)
 
 
 def _list(book: Rebuilds, topic: str) -> None:
@@ -174,15 +131,13 @@ def _list(book: Rebuilds, topic: str) -> None:
 
     open_ = book.unfinished(topic)
     for each in open_:
-        failed = f"; the last try failed: {each.message}" if each.message and not each.waits else ""
+        failed = f"; the last try failed: {each.failure}" if each.failure else ""
         typer.echo(f"rebuild {each.id}, asked for by {each.requested_by}: {each.progress}{failed}")
     waiting = Recounts(book.engine, topic).all()
     for one in waiting:
         at = dt.datetime.fromtimestamp(one.period_start / 1000, dt.UTC)
-        who = "waits for a rebuild" if one.rebuild_id is None else f"rebuild {one.rebuild_id}"
-        if one.expired:
-            who = "cannot be counted again: retention deleted lines of it from the archive"
-        typer.echo(f"{one.task_id}v{one.version} {at:%Y-%m-%dT%H:%M:%SZ}: {one.why or 'asked for'} ({who})")
+        said = f"{one.why or 'asked for'} ({one.standing})"
+        typer.echo(f"{one.task_id}v{one.version} {at:%Y-%m-%dT%H:%M:%SZ}: {said}")
     if not open_ and not waiting:
         typer.echo(f"nothing of {topic} is being counted again")
 
@@ -202,8 +157,8 @@ def follow_rebuild(
             said = now.progress
         if now.state == RebuildState.FINISHED:
             return now
-        if now.message is not None and not now.waits:
-            raise RebuildFailed(now, now.message)
+        if now.failure:
+            raise RebuildFailed(now, now.failure)
         late = (
             now.state == RebuildState.REQUESTED and not now.waits and time.monotonic() - begun > TAKEN_SECONDS
         )

@@ -12,6 +12,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from sluice.archive.topic_deletion import TopicKept
+from sluice.batch.rebuild.ask import NothingCountable
+from sluice.batch.rebuild.scope import NothingToRebuild
 from sluice.collection.errors import HostListError
 from sluice.collection.inventory import InventoryError
 from sluice.results.chart import TooManyValues
@@ -50,6 +52,8 @@ _STATUS: dict[type[Exception], int] = {
     TopicInUse: CONFLICT,
     TopicKept: CONFLICT,
     UnknownTopic: NOT_FOUND,
+    NothingToRebuild: NOT_FOUND,
+    NothingCountable: CONFLICT,
     TaskChanged: CHANGED,
     UnknownVersion: NOT_FOUND,
     UnknownDashboard: NOT_FOUND,

@@ -19,6 +19,7 @@ from sluice_airflow.console import (
     lines,
     platform,
     quality,
+    rebuilds,
     statements,
     statistics,
     task_page,
@@ -56,10 +57,11 @@ def make_router() -> APIRouter:
     """The console's routes."""
     router = APIRouter(prefix=PATH, include_in_schema=False)
     written = (statistics.router, editor.router, task_page.router)
-    watched = (platform.router, topics.router, statements.router, quality.router, dead.router, changes.router)
+    watched = (platform.router, topics.router, rebuilds.router, statements.router)
+    checked = (quality.router, dead.router, changes.router)
     drawn = (charts.pages, charts.data, lines.router)
     # `dashboards/pin` comes before `dashboards/{number}`.
     kept = (dashboard_edit.router, dashboards.router)
-    for part in (statics, first.router, *written, *drawn, *kept, *watched, lost):
+    for part in (statics, first.router, *written, *drawn, *kept, *watched, *checked, lost):
         router.include_router(part)
     return router

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
@@ -19,8 +19,11 @@ from sluice.tasks.changes import ChangeAction, to_yaml
 from sluice.tasks.versions import HistoryEntry
 from sluice_airflow.api.security import Reader, Writer
 from sluice_airflow.api.stores import Database, Instance, Tasks
+from sluice_airflow.console import rebuilds
+from sluice_airflow.console.day_work import DaysForm, DayWork, NoDays
 from sluice_airflow.console.forms import Given
 from sluice_airflow.console.page import HEADERS, lead_to, page, render
+from sluice_airflow.console.rebuilds import RebuildForm, counted_again
 from sluice_airflow.console.route import PageRoute
 from sluice_airflow.console.skipped import skipped
 from sluice_airflow.console.statistics import listed
@@ -52,12 +55,14 @@ class Books:
 
 AtBooks = Annotated[Books, Depends()]
 
+
 #: What a page says after something was done.
 DONE = {
     "saved": "Saved. It takes effect with the next batch.",
     "paused": "Paused: lines are not counted until it is resumed.",
     "resumed": "Resumed: lines are counted from the next batch on.",
     "backfill": "The backfill was started.",
+    **rebuilds.DONE,
 }
 #: History entries and backfills that a page shows, the newest first.
 SHOWN = 50
@@ -73,10 +78,7 @@ def task(request: Request, user: Reader, books: AtBooks, name: str, *, did: Did 
 @router.get("/statistics/parts/backfills/{name}")
 def backfills(request: Request, user: Reader, books: AtBooks, name: str) -> Response:
     """The backfills of the task's version, as a part of its page."""
-    found = books.backfills(name)
-    told = books.superseded(found)
-    part = render(request, "backfills.html", user, backfills=found, superseded=told, name=name)
-    return HTMLResponse(part, headers=HEADERS)
+    return HTMLResponse(render(request, "backfills.html", user, **_backfills(books, name)), headers=HEADERS)
 
 
 @router.post("/statistics/task/{name}/pause")
@@ -119,20 +121,39 @@ def delete(request: Request, user: Writer, tasks: Tasks, name: str) -> Response:
 @router.post("/statistics/task/{name}/backfill")
 def fill(request: Request, user: Writer, books: AtBooks, given: Given, name: str) -> Response:
     """Count the archived lines of some days that came before the task."""
+    days = DaysForm.of(given)
     try:
-        first, last = (date.fromisoformat(given.get(key)) for key in ("first", "last"))
-    except ValueError:
+        first, last = days.parsed
+        if first is None or last is None:
+            raise NoDays
+        ask(books.settings, name, first, last, user.get_name())
+        return _back(request, name, "backfill")
+    except BadDays as error:
+        wrong = error.plain
+    except NoDays:
         wrong = "Name both days, like 2015-05-17."
-    else:
-        try:
-            ask(books.settings, name, first, last, user.get_name())
-            return _back(request, name, "backfill")
-        except (BadDays, DaysDropped, DaysExpired) as error:
-            wrong = str(error).replace("--from ", "the day from ").replace("--to ", "the day to ")
-        except AirflowError as error:
-            wrong = f"Airflow did not start it: {error}"
+    except (DaysDropped, DaysExpired) as error:
+        wrong = str(error)
+    except AirflowError as error:
+        wrong = f"Airflow did not start it: {error}"
     code = status.HTTP_422_UNPROCESSABLE_CONTENT
-    return _shown(request, user, books, name, wrong=wrong, asked=given, code=code)
+    return _shown(request, user, books, name, fill=days._replace(wrong=wrong), code=code)
+
+
+@router.post("/statistics/task/{name}/rebuild")
+def count_again(request: Request, user: Writer, books: AtBooks, given: Given, name: str) -> Response:
+    """Count the task again from the archive, or say what that would do."""
+    topic = books.tasks.get(name).topic
+    form = rebuilds.sent(books.settings, books.database, user, given, topic=topic, task=name)
+    if form.did:
+        return _back(request, name, form.did)
+    return _shown(request, user, books, name, again=form, code=form.code)
+
+
+def _backfills(books: Books, name: str) -> dict[str, object]:
+    """What the part with the backfills shows."""
+    found = books.backfills(name)
+    return {"backfills": [DayWork.of_backfill(each) for each in found], "superseded": books.superseded(found)}
 
 
 def _shown(
@@ -142,14 +163,13 @@ def _shown(
     name: str,
     *,
     said: str = "",
-    wrong: str = "",
-    asked: Given | None = None,
+    fill: DaysForm = DaysForm(),  # noqa: B008 - it cannot be changed
+    again: RebuildForm = RebuildForm(),  # noqa: B008
     code: int = 200,
 ) -> Response:
     found = books.tasks.get(name)
     history = [entry for entry in books.tasks.history(name) if entry.task_id == found.task_id]
     (own,) = listed(books.database, [found])
-    backfills = books.backfills(name)
     return page(
         request,
         "task.html",
@@ -162,15 +182,14 @@ def _shown(
         written=to_yaml([found.spec.document()]),
         history=_newest_first(history),
         versions=_versions(history),
-        backfills=backfills,
         skipped=skipped(books.database, found.topic, found.key),
-        superseded=books.superseded(backfills),
         recounted=books.recounted(found.topic, found.task_id),
+        **_backfills(books, name),
+        again=counted_again(books.database, found.topic, found),
         name=name,
         said=said,
-        wrong=wrong,
-        first=asked.get("first") if asked else "",
-        last=asked.get("last") if asked else "",
+        fill=fill,
+        again_form=again,
     )
 
 

@@ -7,7 +7,13 @@ from datetime import date
 import pytest
 import sqlalchemy as sa
 
-from sluice.batch.rebuild.scope import NothingToRebuild, planned, scope, scope_of, versions_with_state
+from sluice.batch.rebuild.scope import (
+    NothingToRebuild,
+    planned,
+    scope,
+    scope_of,
+    versions_with_state,
+)
 from sluice.runtime.days import begin_ms
 from sluice.storage.tables import schema
 from sluice.storage.tables.epochs import PeriodKey, StatePeriod
@@ -98,9 +104,17 @@ def test_a_plan_says_what_each_day_would_read(monkeypatch: pytest.MonkeyPatch) -
 
     from sluice.batch.rebuild import scope as module
 
-    files = {DAY: [SimpleNamespace(days={str(DAY): 5}), SimpleNamespace(days={str(DAY): 2, str(NEXT): 9})]}
+    files = {
+        DAY: [
+            SimpleNamespace(days={str(DAY): 5}, bytes=10),
+            SimpleNamespace(days={str(DAY): 2, str(NEXT): 9}, bytes=20),
+        ]
+    }
     monkeypatch.setattr(module.index, "positions", lambda settings, topic: {0: 9})
     monkeypatch.setattr(module.index, "files_for", lambda settings, topic, day, cut: files.get(day, []))
     none: Any = None
     found = planned(none, "logs", [DAY, NEXT])
-    assert [(each.day, each.files, each.lines) for each in found] == [(DAY, 2, 7), (NEXT, 0, 0)]
+    assert [(each.day, each.files, each.lines, each.bytes) for each in found] == [
+        (DAY, 2, 7, 30),
+        (NEXT, 0, 0, 0),
+    ]

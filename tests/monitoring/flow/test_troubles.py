@@ -41,6 +41,7 @@ def test_where_all_is_well_nothing_hurts() -> None:
         ("nightly", "logs 2026-11-24: task 1v1", "nightly", module.TASK),
         ("reconcile", "logs 2026-11-24", "reconcile", module.DAY),
         ("airflow", "nightly_batch.batch", "nightly", module.NIGHT),
+        ("state", "logs: task 7v1", "speed", module.LOST_STATE),
         ("hosts", "web3: connection", "collectors", module.HOST),
         ("somebody", "else", "", ""),
     ],
@@ -55,6 +56,13 @@ def test_an_alert_of_a_run_leads_to_that_run_and_others_to_the_newest() -> None:
     (found,) = troubles(alert("reconcile", "logs 2026-11-24"))
     assert found.run == FlowRun("reconcile", "scheduled__reconcile", "running")
     assert found.since == AT
+
+
+def test_an_alert_of_lost_state_leads_to_what_is_counted_again() -> None:
+    (found,) = troubles(alert("state", "web.shop: task 7v1, expired"))
+    assert found.recounted == "web.shop"
+    (found,) = troubles(alert("reconcile", "logs: x"))
+    assert found.recounted == ""
 
 
 def test_a_sick_daemon_hurts_in_the_box_that_stands_on_it() -> None:

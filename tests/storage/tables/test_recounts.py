@@ -132,3 +132,21 @@ def test_what_retention_dropped_leaves_the_list_and_its_alert_ends(listed: Recou
     listed.forget([(1, 1, HOUR)])
     assert listed.all() == []
     assert told(listed.engine) == []
+
+
+def test_what_is_damaged_is_listed_by_task_with_what_becomes_of_it(listed: Recounts) -> None:
+    listed.set_aside([damage(period(hour)) for hour in range(3)])
+    listed.expire([(1, 1, HOUR)])
+    with listed.engine.begin() as connection:
+        asked = [{**recounts.row_of("logs", (1, 1, 3 * HOUR)), "rebuild_id": 7}]
+        recounts.put(connection, asked, {"rebuild_id": 7})
+        own = sa.update(schema.recounts).where(schema.recounts.c.period_start == 2 * HOUR)
+        connection.execute(own.values(rebuild_id=7))
+    found = listed.damaged(10)
+    assert [(each.period_start // HOUR, each.standing.partition(":")[0]) for each in found] == [
+        (0, "waits for a rebuild"),
+        (1, "cannot be counted again"),
+        (2, "rebuild 7"),
+    ]
+    assert listed.damaged(2, task_id=1) == found[:2]
+    assert listed.damaged(2, task_id=2) == []

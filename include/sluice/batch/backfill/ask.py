@@ -15,7 +15,12 @@ DAG = "task_backfill"
 
 
 class BadDays(ValueError):
-    """Days that cannot be filled."""
+    """Days that cannot be computed, filled or counted again."""
+
+    @property
+    def plain(self) -> str:
+        """The same without the command's options."""
+        return str(self).replace("--from ", "the day from ").replace("--to ", "the day to ")
 
 
 def ask(settings: Settings, name: str, first: date, last: date, user: str) -> Backfill:
@@ -48,7 +53,12 @@ def ask(settings: Settings, name: str, first: date, last: date, user: str) -> Ba
 
 def check_days(first: date, last: date, today: date) -> None:
     """Check the range of days. Raises BadDays."""
-    if first > last:
-        raise BadDays(f"--from {first} is after --to {last}: name the earlier day first")
+    check_order(first, last)
     if last > today + timedelta(days=1):
         raise BadDays(f"--to {last} is in the future: there are no lines of that day")
+
+
+def check_order(first: date | None, last: date | None) -> None:
+    """Check that no range ends before it begins; None has no limit. Raises BadDays."""
+    if first is not None and last is not None and first > last:
+        raise BadDays(f"--from {first} is after --to {last}: name the earlier day first")

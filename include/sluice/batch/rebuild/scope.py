@@ -40,7 +40,9 @@ class RebuildScope:
 
     @property
     def left_out(self) -> str:
-        """What is said of the expired periods."""
+        """What is said of the expired periods; empty if there are none."""
+        if not self.expired:
+            return ""
         return (
             f"{len(self.expired):,} periods are left out: retention deleted lines of their days from the "
             "archive (retention.archive_days), so they cannot be counted again"
@@ -58,6 +60,7 @@ class PlannedDay:
     day: date
     files: int
     lines: int  # of the day, doubles included
+    bytes: int  # of these files in HDFS
 
 
 def scope_of(database: sa.Engine, rebuild: Rebuild) -> RebuildScope:
@@ -138,5 +141,5 @@ def planned(settings: Settings, topic: str, days: Iterable[date]) -> list[Planne
     for day in days:
         files = index.files_for(settings, topic, day, cut)
         lines = sum(file.days.get(day.isoformat(), 0) for file in files)
-        found.append(PlannedDay(day, len(files), lines))
+        found.append(PlannedDay(day, len(files), lines, sum(file.bytes for file in files)))
     return found

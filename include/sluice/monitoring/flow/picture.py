@@ -61,7 +61,10 @@ class Sparkline:
 
 @dataclass(frozen=True)
 class Trouble:
-    """Something that hurts. section: the anchor of the runbook's paragraph. bad: broken, not only late."""
+    """Something that hurts. section: the anchor of the runbook's paragraph. bad: broken, not only late.
+
+    recounted: the topic of which periods were set aside; empty where it is something else.
+    """
 
     box: str  # a key of BOXES; empty for the platform as a whole
     message: str
@@ -69,6 +72,7 @@ class Trouble:
     bad: bool = True
     since: datetime | None = None
     run: FlowRun | None = None
+    recounted: str = ""
 
 
 @dataclass(frozen=True)

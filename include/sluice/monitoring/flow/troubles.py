@@ -13,6 +13,7 @@ from sluice.monitoring.flow.asks import OLD, Said
 from sluice.monitoring.flow.picture import FlowRun, FlowState, Trouble
 from sluice.monitoring.flow.seen import DagRuns, FlowAnswers
 from sluice.monitoring.lag.consumer_lag import ConsumingJob
+from sluice.storage.tables import recounts
 from sluice.storage.tables.alerts import Alert
 from sluice.tasks.versions import TaskState
 
@@ -63,7 +64,7 @@ OF_SOURCE = {
     "archive": ("archive", LAG),
     "job archiver": ("archive", LAG),
     "job speed_layer": ("speed", SPEED),
-    "state": ("speed", LOST_STATE),
+    recounts.ALERTS: ("speed", LOST_STATE),
     "nightly": ("nightly", TASK),
     "reconcile": ("reconcile", DAY),
     "open_periods": ("reconcile", DAY),
@@ -147,7 +148,9 @@ def _alerts(seen: FlowAnswers) -> Iterator[Trouble]:
             dag = alert.name.partition(".")[0]
             failed = _FAILED_RUN.search(alert.message)
             run = FlowRun(dag, failed[1], "failed") if failed else run
-        yield Trouble(box, alert.message or alert.name, section, since=alert.raised_at, run=run)
+        topic = alert.name.partition(": ")[0] if alert.source == recounts.ALERTS else ""
+        said = alert.message or alert.name
+        yield Trouble(box, said, section, since=alert.raised_at, run=run, recounted=topic)
 
 
 def _place(alert: Alert, tiers: Mapping[str, str]) -> tuple[str, str]:

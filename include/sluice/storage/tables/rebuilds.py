@@ -113,9 +113,19 @@ class Rebuild:
     message: str | None
 
     @property
+    def task_ids(self) -> list[int]:
+        """The tasks of its versions, in order."""
+        return sorted({task_id for task_id, _ in self.versions or ()})
+
+    @property
     def waits(self) -> bool:
         """Whether its last try only found that it has to wait."""
         return (self.message or "").startswith(WAITING)
+
+    @property
+    def failure(self) -> str:
+        """Why its last try ended badly; empty if it did not."""
+        return "" if self.waits else self.message or ""
 
     @property
     def progress(self) -> str:
@@ -190,6 +200,10 @@ class Rebuilds:
         """The rebuilds that are not finished, the oldest first."""
         own = sa.true() if topic is None else _t.c.topic == topic
         return self._read(sa.and_(_t.c.state != RebuildState.FINISHED, own))
+
+    def newest(self, topic: str, most: int) -> list[Rebuild]:
+        """The newest rebuilds of the topic, the last one first."""
+        return self._read(_t.c.topic == topic, most)
 
     def next(self, now: datetime) -> int | None:
         """The rebuild that is due: the oldest one, unless its last try ended badly a short time ago.
@@ -331,8 +345,9 @@ class Rebuilds:
 
         patiently(write, self.patience)
 
-    def _read(self, condition: sa.ColumnElement[bool]) -> list[Rebuild]:
-        query = sa.select(_t).where(condition).order_by(_t.c.id)
+    def _read(self, condition: sa.ColumnElement[bool], newest: int | None = None) -> list[Rebuild]:
+        order = _t.c.id if newest is None else _t.c.id.desc()
+        query = sa.select(_t).where(condition).order_by(order).limit(newest)
 
         def read() -> list[Rebuild]:
             with self.engine.connect() as connection:

@@ -73,6 +73,13 @@ class Recount:
     def key(self) -> PeriodKey:
         return self.task_id, self.version, self.period_start
 
+    @property
+    def standing(self) -> str:
+        """What becomes of it, in words."""
+        if self.expired:
+            return "cannot be counted again: retention deleted lines of it from the archive"
+        return "waits for a rebuild" if self.rebuild_id is None else f"rebuild {self.rebuild_id}"
+
 
 class Recounts:
     """The set-aside list of one topic.
@@ -112,6 +119,14 @@ class Recounts:
         """The whole list, in order of versions and time."""
         return self._read(sa.true())
 
+    def damaged(self, most: int, task_id: int | None = None) -> list[Recount]:
+        """The first periods of the list with a reason: a damaged block, or lines that retention deleted.
+
+        task_id: only those of this task.
+        """
+        own = sa.true() if task_id is None else _t.c.task_id == task_id
+        return self._read(sa.and_(_t.c.why.is_not(None), own), most)
+
     def waiting(self) -> set[PeriodKey]:
         """The periods that a rebuild may take, and none has yet."""
         free = sa.and_(~_t.c.switched, _t.c.rebuild_id.is_(None), ~_t.c.expired)
@@ -147,9 +162,9 @@ class Recounts:
                 connection.execute(sa.delete(_t).where(_t.c.topic == self.topic, _KEY.in_(some)))
             tell(connection, self.topic)
 
-    def _read(self, condition: sa.ColumnElement[bool]) -> list[Recount]:
+    def _read(self, condition: sa.ColumnElement[bool], most: int | None = None) -> list[Recount]:
         names = [_t.c[name] for name in Recount.__dataclass_fields__]
-        query = sa.select(*names).where(_t.c.topic == self.topic, condition).order_by(*names[:3])
+        query = sa.select(*names).where(_t.c.topic == self.topic, condition).order_by(*names[:3]).limit(most)
 
         def read() -> list[Recount]:
             with self.engine.connect() as connection:
