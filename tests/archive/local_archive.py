@@ -53,6 +53,10 @@ def batch(
     )
 
 
+class Killed(BaseException):
+    """The process died here (the fixture `dies`)."""
+
+
 @dataclass
 class LocalArchive:
     """A partition of a topic; its files were written days ago."""

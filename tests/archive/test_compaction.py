@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,37 +12,17 @@ import pytest
 from sluice.archive import compaction, indexing, layout, verification
 from sluice.archive.compaction import CompactionUnderWay, PartitionCompaction, compact
 from sluice.archive.file import of_records
-from sluice.runtime import crash_points
 from sluice.runtime.sections import Archive
 from sluice.storage.stores import LocalStore
 from sluice.storage.tables.alerts import open_alerts
-from tests.archive.local_archive import PLACE, LocalArchive, batch, line
+from tests.archive.local_archive import PLACE, Killed, LocalArchive, batch, line
 
 KILLED_AT = ["archive_before_rename", "archive_after_rename", "archive_merged", "archive_replaced_deleted"]
-
-
-class Killed(BaseException):
-    """The process died here."""
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> LocalArchive:
     return LocalArchive(tmp_path)
-
-
-@pytest.fixture
-def dies(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Lets the process die when it reaches a point for the nth time."""
-
-    def kill(*_: object) -> None:
-        raise Killed
-
-    def at(point: str, times: int = 1) -> None:
-        crash_points._reached.clear()
-        monkeypatch.setenv("SLUICE_FAULT", f"{point}:{times}")
-
-    monkeypatch.setattr(crash_points, "os", SimpleNamespace(kill=kill, getpid=int, environ=os.environ))
-    return at
 
 
 def run(archive: LocalArchive, cuts: set[int] | None = None, **limits: Any) -> compaction.Compacted:

@@ -17,6 +17,17 @@ def test_a_merged_file_says_where_it_ends_and_stands_behind_the_one_that_begins_
     assert layout.name_in(f"/sluice/raw/logs/id/0/{name}") == name
 
 
+def test_a_file_in_which_lines_were_erased_has_the_number_of_its_revision() -> None:
+    name = layout.merged_name(9, 20, 3)
+    assert name == "00000000000000000009-00000000000000000020-3.parquet"
+    assert (layout.first_of(name), layout.next_of(name), layout.revision_of(name)) == (9, 20, 3)
+    assert [layout.revision_of(each) for each in (layout.merged_name(9, 20), layout.file_name(9), "x")] == [
+        0
+    ] * 3
+    assert layout.is_damaged(layout.damaged_name(9, 1))
+    assert not layout.is_damaged(name)
+
+
 def test_temporary_and_foreign_names_claim_nothing() -> None:
     temporary = layout.temporary_name("00c0ffee", 3, 500)
     assert temporary.startswith(".")

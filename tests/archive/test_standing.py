@@ -44,3 +44,15 @@ def test_an_offset_is_found_in_the_merged_file_that_has_it() -> None:
     names = [each and each.name for each in map(own.over, (0, 9, 10, 29, 30))]
     assert names == [None, None, merged_name(10, 30), merged_name(10, 30), None]
     assert found().over(0) is None
+
+
+def test_of_two_revisions_the_later_one_stands_and_it_replaces_the_parts_too() -> None:
+    old = [file_name(0), file_name(10), merged_name(0, 20)]
+    revised = [merged_name(0, 20, revision) for revision in (2, 9, 10)]
+    assert stands(*old, *revised)[0] == [revised[-1]]
+    assert stands(file_name(0), merged_name(0, 10, 1), file_name(10))[0] == [
+        merged_name(0, 10, 1),
+        file_name(10),
+    ]
+    whole = merged_name(0, 30)
+    assert stands(*revised, whole)[0] == [whole]

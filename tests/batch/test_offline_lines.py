@@ -2,6 +2,7 @@
 
 from datetime import date
 
+import numpy as np
 import pyarrow as pa
 
 from sluice.batch.barred import PLACES, REASON
@@ -9,11 +10,13 @@ from sluice.batch.day_lines import DayOf, of_day, reasons, to_logs
 from sluice.batch.day_results import RESULTS, to_partials, to_results
 from sluice.engine.count import count
 from sluice.engine.outcomes import COUNTS, Reckoning
+from sluice.engine.parse import event_time
 from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.schema import partials_schema
 from sluice.runtime.sections import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from sluice.transmission.line_schema import LINE_SCHEMA
+from sluice.transmission.redacted import redact
 
 DAY = DayOf("logs", date(2015, 5, 17))
 TASKS = [
@@ -168,3 +171,15 @@ def test_no_lines_make_no_rows() -> None:
     assert list(to_partials(iter([]), plan())) == []
     assert list(to_results(iter([]), TASKS)) == []
     assert list(to_results(iter(partials_schema().empty_table().to_batches()), TASKS)) == []
+
+
+def test_a_redacted_line_of_the_day_keeps_its_copies_from_being_counted() -> None:
+    """It comes first, so a copy that was sent again later is a double of it; no task counts either."""
+    lines = records(line(), line("/other"))
+    erased = redact(
+        pa.Table.from_batches([lines]), np.array([True, False]), 7, *event_time(lines["line"], TopicSpec())
+    )
+    (found,) = of_day(iter(erased.to_batches()), DAY, plan())
+    assert found.column("src_offset").to_pylist() == [0, 1000]
+    assert found.column("event_ms").to_pylist()[0] == DAY.start_ms
+    assert reasons(found, Limits(), PLACES.empty_table()).to_pylist() == ["redacted", None]

@@ -72,6 +72,16 @@ def test_a_line_counted_twice_disagrees() -> None:
     assert any(d.startswith("lines_read 10 != online + dead_lettered + lost 11") for d in found.disagreements)
 
 
+def test_lines_that_were_erased_are_named_and_are_no_loss() -> None:
+    found = hops(totals(lines=10, counted=8, dead=0, event_lines=8, dead_rows=0, redacted=2), unique=8)
+    assert found.ok
+    assert notes(found)[-1].startswith(
+        "2 redacted: these lines were online or dead letters until they were erased"
+    )
+    (wrong,) = hops(totals(lines=11, counted=9, dead=0, dead_rows=0, redacted=2)).disagreements
+    assert wrong == "lines_read 10 != online + dead_lettered + redacted + lost 11"
+
+
 def test_each_hop_is_compared_with_the_one_before() -> None:
     assert any("archived 11" in d for d in hops(totals(archived=11)).disagreements)
     assert any("archived records 11" in d for d in hops(totals(archived_records=11)).disagreements)

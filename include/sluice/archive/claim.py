@@ -89,7 +89,7 @@ class Claims:
         self._store.write(temporary, file.data)
         crash_point("archive_before_rename")
         # Only now: whoever deletes replaced files first deletes the temporary ones of before (`clean`).
-        if file.footer.merged == 1 and (over := self._over(file.footer.first)) is not None:
+        if layout.next_of(name) is None and (over := self._over(file.footer.first)) is not None:
             self._discard(temporary)
             return over
         check()
@@ -130,6 +130,10 @@ class Claims:
     def delete(self, file: HdfsFile) -> bool:
         """Delete an archive file for good; False if it is gone already. Raises HdfsError, HdfsUnavailable."""
         return self._store.delete(self.named(file.name))
+
+    def damaged(self) -> list[HdfsFile]:
+        """The files that were set aside."""
+        return [each for each in self._store.list(self._directory) if layout.is_damaged(each.name)]
 
     def clean(self) -> int:
         """Delete dead writers' temporary files older than STALE_SECONDS; returns how many."""

@@ -36,6 +36,7 @@ from sluice.storage.hdfs import HdfsError, HdfsFile
 from sluice.storage.postgres import engine
 from sluice.storage.tables import alerts
 from sluice.storage.tables.days import Days
+from sluice.storage.tables.erasures import Erasures, ErasureState
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,17 @@ class CompactionUnderWay(RuntimeError):
         super().__init__(
             f"another process compacts the archive of topic {topic!r}, as the DAG compaction does every "
             "night: wait until it has ended"
+        )
+
+
+class ErasureUnderWay(CompactionUnderWay):
+    """Lines are being erased in the topic's archive."""
+
+    def __init__(self, topic: str) -> None:
+        RuntimeError.__init__(
+            self,
+            f"lines are being erased in the archive of topic {topic!r}, so its files stay as they are: "
+            "`sluice erase --list` says how far that is; give an unfinished command again",
         )
 
 
@@ -114,10 +126,11 @@ def compact(
 
 
 @contextmanager
-def alone(database: sa.Engine, topic: str) -> Iterator[None]:
+def alone(database: sa.Engine, topic: str, *, erasing: bool = False) -> Iterator[None]:
     """Let only one process merge or delete files of the topic; another one is refused, and does not wait.
 
-    Raises CompactionUnderWay.
+    erasing: it erases lines. Until that is over nobody else merges or deletes files, also if it died: the
+    sums wait for a file that it began (`redaction`). Raises CompactionUnderWay.
     """
     key = sa.func.hashtextextended(f"sluice compaction {topic}", 0)
     with database.connect() as connection:
@@ -125,6 +138,8 @@ def alone(database: sa.Engine, topic: str) -> Iterator[None]:
             raise CompactionUnderWay(topic)
         connection.commit()  # the session's lock outlives the transaction, so none needs to stay open
         try:
+            if not erasing and Erasures(database).unfinished(topic, ErasureState.REDACTING):
+                raise ErasureUnderWay(topic)
             yield
         finally:
             connection.execute(sa.select(sa.func.pg_advisory_unlock(key)))

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from sluice.archive.footer import Footer, UnreadableArchiveFile
 from sluice.runtime.arrays import Ints
-from sluice.transmission.line_schema import LAST_OFFSET, LINE_IN_RECORD
+from sluice.transmission.line_schema import LAST_OFFSET, LINE_IN_RECORD, LINE_SCHEMA
 
 
 class RecordCount:
@@ -79,6 +79,16 @@ def check_contents(path: str, opened: pa.NativeFile, footer: Footer) -> None:
     """Raise UnreadableArchiveFile unless the file has the lines that its footer counts, in order."""
     for _ in checked_tables(path, opened, footer):
         pass
+
+
+def as_records(batch: pa.RecordBatch, partition: int) -> pa.RecordBatch:
+    """An archive file's rows as LINE_SCHEMA; what older files lack is null."""
+    columns = {name: batch.column(name) for name in batch.schema.names}
+    columns["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), len(batch))
+    return pa.RecordBatch.from_arrays(
+        [columns[f.name] if f.name in columns else pa.nulls(len(batch), f.type) for f in LINE_SCHEMA],
+        schema=LINE_SCHEMA,
+    )
 
 
 def _places(table: pa.Table) -> tuple[Ints, Ints, Ints]:

@@ -26,6 +26,8 @@ READABLE = (1, VERSION)
 TAIL_BYTES = 64 << 10
 TRAILER_BYTES = 8
 MAGIC = b"PAR1"
+#: What older footers do not say, and what that means.
+_LATER: dict[str, Any] = {"times": {}, "merged": 1, "groups": [], "redacted": 0, "revision": 0}
 
 
 class UnreadableArchiveFile(RuntimeError):
@@ -51,6 +53,8 @@ class Footer:
     lines (first, last, first, last ...), and is empty in older files; `unparsed` counts the lines without an
     event time. `merged` says of how many files of the archiver's it was made. `groups` has, of each row group
     of a merged file, the first and the last event time of its lines; None where none of them has one.
+    `redacted` counts the lines that were erased, by `revision` rewritings of the file: they stay in `lines`
+    and `days`, and the times are those of before.
     """
 
     topic: str
@@ -74,12 +78,16 @@ class Footer:
     times: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     merged: int = 1
     groups: tuple[tuple[int, int] | None, ...] = ()
+    redacted: int = 0
+    revision: int = 0
     version: int = VERSION
 
     @property
     def name(self) -> str:
         """The name of the file that says this."""
-        return layout.file_name(self.first) if self.merged == 1 else layout.merged_name(self.first, self.next)
+        if self.merged == 1 and not self.revision:
+            return layout.file_name(self.first)
+        return layout.merged_name(self.first, self.next, self.revision)
 
     def to_metadata(self) -> dict[str, str]:
         """The fields' values as JSON, by their names with the prefix."""
@@ -94,9 +102,8 @@ class Footer:
             raise ValueError(f"sluice.version is {version}, this program reads {READABLE}")
         if version == 1:
             said[(PREFIX + "lines").encode()] = said[(PREFIX + "records").encode()]
-        said.setdefault((PREFIX + "times").encode(), {})
-        said.setdefault((PREFIX + "merged").encode(), 1)
-        said.setdefault((PREFIX + "groups").encode(), [])
+        for name, value in _LATER.items():
+            said.setdefault((PREFIX + name).encode(), value)
         values: dict[str, Any] = {
             field.name: said[(PREFIX + field.name).encode()] for field in dataclasses.fields(cls)
         }

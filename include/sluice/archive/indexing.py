@@ -12,7 +12,7 @@ import sqlalchemy
 from sqlalchemy import Connection, Engine, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from sluice.archive import chain
+from sluice.archive import chain, layout
 from sluice.archive.chain import BrokenChain, Link
 from sluice.archive.claim import Claims
 from sluice.archive.file import ArchivedPartition
@@ -199,14 +199,17 @@ def _rows(connection: Connection, place: ArchivedPartition) -> dict[int, Indexed
 
 
 def _reached_over(connection: Connection, footer: Footer) -> bool:
-    """Whether the file's offsets are in another file that the index has."""
+    """Whether the file's offsets are in another file that the index has, or in a later revision of it."""
     place = ArchivedPartition(footer.topic, footer.topic_id, footer.partition)
-    before = select(files.c.first, files.c.next).where(*at(place), files.c.first <= footer.first)
+    before = select(files.c.first, files.c.next, files.c.path).where(
+        *at(place), files.c.first <= footer.first
+    )
     nearest = connection.execute(before.order_by(files.c.first.desc()).limit(1)).first()
     if nearest is None:
         return False
     longer = nearest.first < footer.first or nearest.next > footer.next
-    return bool(longer and nearest.next > footer.first)
+    revised = layout.revision_of(layout.name_in(nearest.path)) > footer.revision
+    return bool((longer or revised) and nearest.next > footer.first)
 
 
 def _put(connection: Connection, footer: Footer, length: int, path: str) -> None:

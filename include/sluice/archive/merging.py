@@ -6,7 +6,7 @@ It is made in memory, which holds its packed bytes and the lines of a row group.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ from sluice.archive.contents import checked_tables
 from sluice.archive.file import COLUMNS, GAP_MS, STRETCHES, ArchiveFile, now_ms, parquet_writer
 from sluice.archive.footer import Footer, of_opened
 from sluice.runtime.days import DAY_MS
+from sluice.transmission.redacted import are_redacted
 
 #: Bytes of lines in a row group, as in a full file of the archiver's: readers hold one at a time.
 GROUP_BYTES = 64 << 20
@@ -25,8 +26,15 @@ GROUP_BYTES = 64 << 20
 Span = tuple[int, int] | None
 
 
-def merged(parts: Iterable[tuple[str, pa.NativeFile]]) -> ArchiveFile:
+def merged(
+    parts: Iterable[tuple[str, pa.NativeFile]],
+    change: Callable[[pa.Table], pa.Table] = lambda lines: lines,
+    *,
+    revision: int = 0,
+) -> ArchiveFile:
     """The file of all lines of these files (path, and open to be read), which follow each other.
+
+    change: what becomes of lines (COLUMNS), row for row. revision: how often it erased some.
 
     Raises UnreadableArchiveFile where one has not the lines that its footer counts, and ValueError where they
     do not follow each other.
@@ -35,10 +43,14 @@ def merged(parts: Iterable[tuple[str, pa.NativeFile]]) -> ArchiveFile:
     out = pa.BufferOutputStream()
     with parquet_writer(out) as writer:
         groups: list[Span] = []
-        for table, span in _grouped(_lines(parts, footers)):
+        redacted = 0
+        for lines, span in _grouped(_lines(parts, footers)):
+            table = change(lines)
             writer.write_table(table, row_group_size=len(table))
             groups.append(span)
-        footer = replace(combined(footers), groups=tuple(groups))
+            redacted += int(are_redacted(table).sum())
+        made = combined(footers)
+        footer = replace(made, groups=tuple(groups), redacted=redacted, revision=revision)
         writer.add_key_value_metadata(footer.to_metadata())
     return ArchiveFile(footer, out.getvalue().to_pybytes())
 

@@ -22,6 +22,7 @@ from sluice.archive.claim import Claims
 from sluice.archive.contents import check_contents
 from sluice.archive.file import ArchivedPartition
 from sluice.archive.footer import UnreadableArchiveFile
+from sluice.archive.index import at
 from sluice.archive.standing import standing
 from sluice.archive.verification import Lacking, checked, places
 from sluice.runtime.positions import Piece
@@ -29,6 +30,7 @@ from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsError
 from sluice.storage.postgres import engine
 from sluice.storage.tables import eras
+from sluice.storage.tables.schema import archive_files as files
 from sluice.tasks.topics import TopicStore
 from sluice.transmission.identity import Message, moved_on, records
 from sluice.transmission.mac import identity_key
@@ -37,6 +39,10 @@ from sluice.transmission.topics import Topics
 
 REQUEST_MS, POLL_MS = 10_000, 500
 PATIENCE_SECONDS = 30.0
+ERASED = (
+    "lines were erased there, and old files and Kafka would bring them back: restore the file from a backup "
+    "that was taken since"
+)
 #: As footers know no generation of a consumer group here.
 BY_HAND = -1
 
@@ -64,6 +70,9 @@ def repair(settings: Settings, topic: str) -> Iterator[Repaired]:
                 continue
             start, end = topics.bounds(topic, place.partition)
             for lacking in checked(engine(settings), place, claims, deep=True).lacking:
+                if has_erased(engine(settings), place, lacking):
+                    yield Repaired(place.partition, lacking.first, lacking.next, why_not=ERASED)
+                    continue
                 if lacking.damaged and (again := _put_back(engine(settings), place, claims, lacking)):
                     yield again
                     continue
@@ -75,6 +84,14 @@ def repair(settings: Settings, topic: str) -> Iterator[Repaired]:
                 else:
                     why_not = f"Kafka has offsets {start} to {end - 1}"
                     yield Repaired(place.partition, lacking.first, lacking.next, why_not=why_not)
+
+
+def has_erased(database: sqlalchemy.Engine, place: ArchivedPartition, lacking: Lacking) -> bool:
+    """Whether lines of these offsets were erased, as the index says."""
+    within = files.c.first.between(lacking.first, lacking.next - 1)
+    found = sqlalchemy.select(files.c.first).where(*at(place), within, files.c.redacted > 0)
+    with database.connect() as connection:
+        return connection.execute(found.limit(1)).first() is not None
 
 
 def _put_back(

@@ -51,7 +51,10 @@ def standing(listed: Iterable[HdfsFile]) -> StandingFiles:
     """Tell the files apart by their names; temporary and foreign ones are left out."""
     named = [(first, file) for file in listed if (first := layout.first_of(file.name)) is not None]
     # Of two that begin at the same offset the one that reaches farther stands: nobody merges one into less.
-    named.sort(key=lambda each: (each[0], -(layout.next_of(each[1].name) or 0)))
+    # Of two that have the same offsets the later revision does: lines were erased in it.
+    named.sort(
+        key=lambda each: (each[0], -(layout.next_of(each[1].name) or 0), -layout.revision_of(each[1].name))
+    )
     files: dict[int, HdfsFile] = {}
     replaced: list[ReplacedFile] = []
     newest: HdfsFile | None = None

@@ -45,6 +45,7 @@ class Verified:
     files: int
     records: int  # of Kafka
     lines: int  # in these records
+    redacted: int  # of the lines: those that were erased
     first: int
     next: int
     problems: tuple[str, ...]
@@ -121,6 +122,7 @@ def checked(database: sqlalchemy.Engine, place: ArchivedPartition, claims: Claim
         files=len(footers),
         records=sum(footer.records for footer in footers.values()),
         lines=sum(footer.lines for footer in footers.values()),
+        redacted=sum(footer.redacted for footer in footers.values()),
         first=min(footers, default=0),
         next=max((footer.next for footer in footers.values()), default=0),
         problems=(

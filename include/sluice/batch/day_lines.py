@@ -24,6 +24,7 @@ from sluice.runtime.sections import Limits
 from sluice.tasks.topic_spec import TopicSpec
 from sluice.transmission.line_identity import identify
 from sluice.transmission.line_schema import LINE_SCHEMA
+from sluice.transmission.redacted import with_days
 
 #: A line of the day with its identity and its time.
 DAY_LINES = pa.schema([*LINE_SCHEMA, pa.field("event_ms", pa.int64(), nullable=False)])
@@ -55,10 +56,11 @@ def within(
 ) -> tuple[pa.RecordBatch, Ints]:
     """LINE_SCHEMA to DAY_LINES: those with a time in [since, until), ms, each with its identity.
 
-    Also where each of them ends in its file.
+    Also where each of them ends in its file. A redacted line is one of its day, so that a copy that came
+    later is a double of it; no task counts it (`reasons`).
     """
     records, ends = identify(batch.select(LINE_SCHEMA.names).cast(LINE_SCHEMA), topic)
-    ms, valid = event_time(records.column("line"), spec)
+    ms, valid = with_days(records, *event_time(records.column("line"), spec))
     inside = valid & (ms >= since) & (ms < until)
     whole = pa.RecordBatch.from_arrays([*records.columns, pa.array(ms)], schema=DAY_LINES)
     return (whole, ends) if inside.all() else (whole.filter(pa.array(inside)), ends[inside])

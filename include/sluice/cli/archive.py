@@ -15,7 +15,7 @@ app = typer.Typer(
 )
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
-COLUMNS = ("topic_id", "partition", "files", "records", "lines", "first", "next")
+COLUMNS = ("topic_id", "partition", "files", "records", "lines", "redacted", "first", "next")
 
 
 @app.command()
@@ -29,6 +29,7 @@ def verify(
     It reads the footer of every file of each incarnation of the topic, and reports its progress on standard
     error. The files of a partition must form one chain of offsets, without a gap or an overlap, and the index
     in PostgreSQL must list just these files. A partition with several faults has a row for each of them.
+    `redacted` counts the lines that were erased: they keep their places, so they are among `lines`.
 
     Examples:
       sluice archive verify logs

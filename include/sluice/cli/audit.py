@@ -91,6 +91,7 @@ def show(hops: Hops, style: Format, files: bool) -> None:
             "unseen": hops.unseen,
             "days_to_come": dict(hops.days_to_come),
             "of_no_file": hops.of_no_file,
+            "redacted": hops.redacted,
             "skipped": {name: asdict(tally) for name, tally in hops.skipped.items()},
             "not_counted_then": hops.untold,
             "files": [vars(f) for f in hops.files] if files else [],
@@ -151,6 +152,11 @@ def notes(hops: Hops) -> list[str]:
         lines.append(
             f"{hops.untold:,} lines were counted by an earlier release: what tasks skipped of them was not "
             "counted then"
+        )
+    if hops.redacted:
+        lines.append(
+            f"{hops.redacted:,} redacted: these lines were online or dead letters until they were erased; "
+            "only archived, doubled and hive_raw still count them"
         )
     if hops.of_no_file:
         lines.append(

@@ -178,6 +178,7 @@ COMMANDS = {
         metrics=False,
     ),
     "rebuild": Lazy("sluice.cli.rebuild", "rebuild", "Count state and results again from the archive."),
+    "erase": Lazy("sluice.cli.erase", "erase", "Erase a person's lines from a topic, wherever they are."),
     "history": Lazy(
         "sluice.cli.history", "history", "Show who changed what, when, and from where.", metrics=False
     ),

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sluice.archive import index
+from sluice.archive.contents import as_records
 from sluice.archive.index import IndexedFile
 from sluice.lines.basis import Basis
 from sluice.lines.pieces import ArchivedPiece, opened, pieces
@@ -20,7 +21,6 @@ from sluice.storage.hdfs import HdfsFileNotFound
 from sluice.storage.postgres import engine
 from sluice.storage.stores import Store, Stores
 from sluice.storage.tables import archive_expiry, eras
-from sluice.transmission.line_schema import LINE_SCHEMA
 from sluice.transmission.topics import TopicMissing, Topics
 
 #: A piece is read as a whole, because it has about 64 MiB of lines at most (`archive.buffer.FILE_BYTES`). Its
@@ -147,13 +147,3 @@ def _kept(
                 "they were archived"
             )
     return kept, gone
-
-
-def as_records(batch: pa.RecordBatch, partition: int) -> pa.RecordBatch:
-    """An archive file's rows as LINE_SCHEMA; what older files lack is null."""
-    columns = {name: batch.column(name) for name in batch.schema.names}
-    columns["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), len(batch))
-    return pa.RecordBatch.from_arrays(
-        [columns[f.name] if f.name in columns else pa.nulls(len(batch), f.type) for f in LINE_SCHEMA],
-        schema=LINE_SCHEMA,
-    )

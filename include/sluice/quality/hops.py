@@ -4,7 +4,7 @@ All count lines, except `kafka`: Kafka counts records, which have one line or mo
 these hold (`Hops.disagreements` names those that do not). Records that were not collected from a file
 (`of_no_file`) are a line each, and count as lines_read here:
 
-    lines_read = online + dead_lettered + lost
+    lines_read = online + dead_lettered + redacted + lost
     archived records = kafka - expired before they were archived
     archived   = lines_read - lost + doubled, if none expired
     hive_raw   = archived
@@ -45,6 +45,7 @@ class Hops:
     gone: tuple[str, ...] = ()  # files, and contents before a truncation, that the front-ends no longer have
     days_to_come: Mapping[str, int] = field(default_factory=dict)  # lines by day, of days that are not over
     of_no_file: int = 0  # records of other producers, and forged ones
+    redacted: int = 0  # lines that were online or dead letters until they were erased
     unmatched: int = 0  # of `online`: lines that are not of the topic's format
     untold: int = 0  # of `online`: lines that an earlier release counted, without what was skipped
     skipped: Mapping[str, Tally] = field(default_factory=dict)  # by task, of those that skipped lines
@@ -151,6 +152,7 @@ def reckon(read: HopCounts) -> Hops:
         gone=read.gone,
         days_to_come=totals.days_to_come,
         of_no_file=read.elsewhere,
+        redacted=totals.redacted,
         unmatched=totals.tallies.get(TOPIC, Tally()).unmatched,
         untold=max(0, totals.untold),
         skipped=dict(sorted(_skipped(totals))),
@@ -203,7 +205,10 @@ def _equations(read: HopCounts) -> Iterator[tuple[str, int, str, int]]:
         sent, name = read.lines_read + read.elsewhere, "lines_read"
         if read.elsewhere:
             name = "lines_read + of_no_file"
-        yield name, sent, "online + dead_lettered + lost", totals.counted + totals.dead + lost
+        found, known = "online + dead_lettered + lost", totals.counted + totals.dead + lost
+        if totals.redacted:
+            found, known = found.replace(" + lost", " + redacted + lost"), known + totals.redacted
+        yield name, sent, found, known
         if not read.archive_lag and not totals.expired:  # nobody knows how many lines expired records had
             yield "archived", totals.archived, f"{name} - lost + doubled", sent - lost + totals.doubled
     if not read.archive_lag:

@@ -32,6 +32,7 @@ from sluice.storage.postgres import engine
 from sluice.storage.tables import open_periods
 from sluice.storage.tables.commits import CommitLog
 from sluice.storage.tables.days import Day, Days
+from sluice.storage.tables.erasures import Erasures
 from sluice.storage.tables.reconciled import ComparisonOutcome
 from sluice.storage.tables.recounts import Recounts
 from sluice.tasks.period import LONGEST
@@ -101,10 +102,13 @@ def check_verdicts(found: DayComparison, failed: Sequence[str], docs: Path) -> N
 def speed_passed(settings: Settings, topic: str, day: date, cut: Mapping[str, int]) -> bool:
     """Whether the speed layer has counted everything below the cut, and shows it in HBase.
 
-    It does not while a period that may touch the day is counted again: its results are out of date then.
+    It does not while a period that may touch the day is counted again: its results are out of date then. Nor
+    does it while lines of the topic are being erased, which one layer may lack before the other.
     """
     begin, database = begin_ms(day), engine(settings)
     if not CommitLog(database, topic).passed(cut):
+        return False
+    if Erasures(database).unfinished(topic):
         return False
     return not Recounts(database, topic).touch(begin, begin + DAY_MS, LONGEST * 1000)
 

@@ -26,7 +26,8 @@ from typing import Literal
 #: switched but their results are not yet projected; a topic is deleted from Kafka but not forgotten in
 #: PostgreSQL; a portion of replayed dead letters is in Kafka; a merged archive file is in the index; one of
 #: the files that it replaced is deleted; files beyond retention are out of the index; a portion of old
-#: commits is folded but not committed.
+#: commits is folded but not committed; what becomes of the sums is noted, before lines are erased in a file;
+#: the file without them is in the index, and the sums are less.
 Point = Literal[
     "state_put",
     "state_written",
@@ -52,6 +53,8 @@ Point = Literal[
     "archive_replaced_deleted",
     "archive_expired",
     "commits_folded",
+    "erasure_noted",
+    "archive_redacted",
 ]
 
 _reached: Counter[str] = Counter()

@@ -186,6 +186,12 @@ class Backfills:
         query = sa.select(t).where(t.c.task_id == task_id, t.c.version == version).order_by(t.c.id)
         return [_backfill(row) for row in self._rows(query)]
 
+    def running(self, topic: str) -> list[Backfill]:
+        """The topic's backfills whose runs fill days now."""
+        t = schema.backfills.c
+        own = sa.select(schema.backfills).where(t.topic == topic, t.state == BackfillState.RUNNING)
+        return [_backfill(row) for row in self._rows(own.order_by(t.id))]
+
     def set_run(self, number: int, run_id: str) -> None:
         """Record which run of the DAG carries the backfill out."""
         self._update(number, run_id=run_id)

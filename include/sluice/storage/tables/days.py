@@ -8,7 +8,8 @@ while one of these holds:
   the computation was superseded before it could be compared;
 - a task version began or ended below its cut in a commit that did not exist yet when the day was computed, so
   the day was computed with the wrong versions;
-- a version was filled backwards for it since it was computed, or is being filled now.
+- a version was filled backwards for it since it was computed, or is being filled now;
+- lines of it were erased since it was computed.
 
 A day that retention has *dropped* has no results any more; its lines are still computed and proved.
 """
@@ -26,7 +27,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from sluice.runtime.days import today
 from sluice.storage.postgres import patiently
-from sluice.storage.tables import schema
+from sluice.storage.tables import erasures, schema
 from sluice.storage.tables.commits import Offsets
 from sluice.storage.tables.tallies import TallyLayer, replace
 
@@ -254,6 +255,7 @@ def out_of_date(connection: sa.Connection, topic: str, days: Sequence[Day]) -> d
         _changed_versions(connection, topic, days),
         _filled_since(connection, topic, days, wanted),
     )
+    erased = erasures.redacted_since(connection, topic, {day.day: day.computed_at for day in days})
     why: dict[date, str] = {}
     for day in wanted:
         if day in late:
@@ -264,6 +266,8 @@ def out_of_date(connection: sa.Connection, topic: str, days: Sequence[Day]) -> d
             )
         elif day in filled:
             why[day] = f"task version {', '.join(filled[day])} was filled backwards after it was computed"
+        elif day in erased:
+            why[day] = f"erasure {erased[day]} took lines of the day after it was computed"
     return why
 
 

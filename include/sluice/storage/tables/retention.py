@@ -164,7 +164,7 @@ class RetentionBook:
             gone = connection.execute(sa.delete(c).where(*old).returning(c.c.counts)).scalars().all()
             sums = {name: sum(int(counts.get(name, 0)) for counts in gone) for name in COUNTS}
             if gone:
-                self._add(connection, {**sums, "seq": floor.seq})
+                add_sums(connection, self.topic, {**sums, "seq": floor.seq})
         return len(gone)
 
     def prune_dead_letters(self, before: datetime) -> int:
@@ -182,22 +182,23 @@ class RetentionBook:
         with self.engine.begin() as connection:
             gone = connection.execute(sa.delete(table).where(table.c.topic == self.topic, old)).rowcount
             if gone:
-                self._add(connection, {name: gone})
+                add_sums(connection, self.topic, {name: gone})
         return gone
-
-    def _add(self, connection: sa.Connection, counts: Mapping[str, int]) -> None:
-        """Add to the sums of what was deleted; of `seq` the larger value is kept."""
-        t = schema.pruned
-        names = [column.name for column in t.c if column.name != "topic"]
-        statement = insert(t).values(topic=self.topic, **{name: counts.get(name, 0) for name in names})
-        new = statement.excluded
-        sums: dict[str, Any] = {name: t.c[name] + new[name] for name in names}
-        sums["seq"] = sa.func.greatest(t.c.seq, new.seq)
-        connection.execute(statement.on_conflict_do_update(index_elements=["topic"], set_=sums))
 
     def _rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
         with self.engine.connect() as connection:
             return connection.execute(query).all()
+
+
+def add_sums(connection: sa.Connection, topic: str, counts: Mapping[str, int]) -> None:
+    """Add to the sums of what was deleted of a topic; of `seq` the larger value is kept."""
+    t = schema.pruned
+    names = [column.name for column in t.c if column.name != "topic"]
+    statement = insert(t).values(topic=topic, **{name: counts.get(name, 0) for name in names})
+    new = statement.excluded
+    sums: dict[str, Any] = {name: t.c[name] + new[name] for name in names}
+    sums["seq"] = sa.case((t.c.seq > new.seq, t.c.seq), else_=new.seq)
+    connection.execute(statement.on_conflict_do_update(index_elements=["topic"], set_=sums))
 
 
 def topics(engine: sa.Engine) -> list[str]:

@@ -285,6 +285,7 @@ archive_files = Table(
     # included, and the stretches of time (ms) that they lie in; of older files {"2015-05-17": lines, ...}.
     Column("days", Json, nullable=False),
     Column("unparsed", BigInteger, nullable=False),
+    Column("redacted", BigInteger, server_default="0", nullable=False),  # of the lines, those erased
     Column("generation", Integer, nullable=False),
     Column("path", Text, nullable=False),
     # Who looked before this may still read the files that this one replaces.
@@ -559,6 +560,44 @@ pruned = Table(
     Column("dead", BigInteger, nullable=False),
     Column("dead_letters", BigInteger, nullable=False),
     Column("files", BigInteger, nullable=False),  # rows of the ledger
+    # Lines that were counted or dead letters until they were erased; the sums above are less by as many.
+    Column("redacted", BigInteger, server_default="0", nullable=False),
+)
+
+# Who had which lines erased. Of the value there is a salted hash, by which the same request is known again.
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("topic", Text, nullable=False),
+    Column("dimension", Text, nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+    Column("value_hash", LargeBinary, nullable=False),
+    Column("first_day", Date),
+    Column("last_day", Date),
+    Column("state", Text, nullable=False),
+    # The end of the newest commit when it began: what came later is not erased.
+    Column("cut", Json, nullable=False),
+    Column("days", Json, nullable=False),  # of event time, that had such lines
+    Column("counts", Json, nullable=False),  # by part
+    Column("requested_by", Text, nullable=False),
+    Column("requested_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("redacted_at", DateTime(timezone=True)),  # days that were computed before are computed again
+    Column("finished_at", DateTime(timezone=True)),
+    Index("erasures_topic", "topic"),
+)
+
+# A file of the archive while lines are erased in it: what becomes of the sums once the new one stands.
+erased_files = Table(
+    "erased_files",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("topic_id", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("first", BigInteger, primary_key=True),
+    Column("erasure_id", Integer, nullable=False),
+    Column("claim", Text, nullable=False),  # of the new file's footer
+    Column("account", Json, nullable=False),
 )
 
 # How the last comparison of each day ended; Hive's table `reconciliations` has all comparisons.

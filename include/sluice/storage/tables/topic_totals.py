@@ -56,6 +56,7 @@ class TopicTotals:
     archived: int = 0  # lines
     archived_records: int = 0  # of Kafka, which the lines came in
     expired: int = 0  # records of Kafka
+    redacted: int = 0  # lines that were counted or dead letters, and were erased
     last_seq: int = 0
     beyond_retention: int = 0  # of `archived`: lines that the archive kept as long as it should
     projected: int = 0
@@ -146,6 +147,7 @@ def _add_pruned(connection: sa.Connection, topic: str, totals: TopicTotals) -> N
         for name, stored in STORED.items():
             setattr(totals, name, getattr(totals, name) + row._mapping[stored])
         totals.dead_rows += row.dead_letters
+        totals.redacted = row.redacted
         totals.forgotten = row.files
 
 

@@ -21,10 +21,18 @@ import org.apache.hadoop.fs.PathFilter;
  * <p>Spark makes one for each look at a table's files, and asks it of each name. It lists a directory once.
  */
 public final class StandingFiles extends Configured implements PathFilter {
-  private static final Pattern NAME = Pattern.compile("(\\d{20})(?:-(\\d{20}))?\\.parquet");
+  private static final Pattern NAME = Pattern.compile("(\\d{20})(?:-(\\d{20})(?:-(\\d{1,9}))?)?\\.parquet");
 
-  /** Positions [first, next) of a merged file that stands. */
-  private record Merged(long first, long next) {}
+  /** Positions [first, next) of a merged file that stands; revision: how often lines were erased in it. */
+  private record Merged(long first, long next, long revision) {
+    static Merged of(Matcher name) {
+      String revision = name.group(3);
+      return new Merged(
+          Long.parseLong(name.group(1)),
+          Long.parseLong(name.group(2)),
+          revision == null ? 0 : Long.parseLong(revision));
+    }
+  }
 
   private final Map<Path, List<Merged>> standing = new HashMap<>();
 
@@ -37,12 +45,15 @@ public final class StandingFiles extends Configured implements PathFilter {
     long first = Long.parseLong(name.group(1));
     List<Merged> merged = standing.computeIfAbsent(path.getParent(), this::merged);
     if (name.group(2) != null) {
-      return merged.contains(new Merged(first, Long.parseLong(name.group(2))));
+      return merged.contains(Merged.of(name));
     }
     return merged.stream().noneMatch(one -> one.first() <= first && first < one.next());
   }
 
-  /** Of two that overlap the one that begins first stands, and of two that begin together the longer one. */
+  /**
+   * Of two that overlap the one that begins first stands, of two that begin together the longer one, and of two with
+   * the same positions the later revision.
+   */
   private List<Merged> merged(Path directory) {
     List<Merged> found = new ArrayList<>();
     try {
@@ -50,13 +61,16 @@ public final class StandingFiles extends Configured implements PathFilter {
       for (FileStatus each : directory.getFileSystem(conf).listStatus(directory)) {
         Matcher name = NAME.matcher(each.getPath().getName());
         if (name.matches() && name.group(2) != null) {
-          found.add(new Merged(Long.parseLong(name.group(1)), Long.parseLong(name.group(2))));
+          found.add(Merged.of(name));
         }
       }
     } catch (IOException away) {
       throw new UncheckedIOException(away);
     }
-    found.sort(Comparator.comparingLong(Merged::first).thenComparing(Merged::next, Comparator.reverseOrder()));
+    found.sort(
+        Comparator.comparingLong(Merged::first)
+            .thenComparing(Merged::next, Comparator.reverseOrder())
+            .thenComparing(Merged::revision, Comparator.reverseOrder()));
     List<Merged> kept = new ArrayList<>();
     long reach = 0;
     for (Merged each : found) {

@@ -1,0 +1,103 @@
+"""Erases lines from the archive and from the books: the first part of an erasure.
+
+1. The cut is the end of the newest commit: both layers know all lines below it. The archive has to reach it.
+2. All files that may have such lines are read once: which copy of each came first is known then, and it is
+   the one that was counted.
+3. Files that have some are replaced (`archive.redaction`), and the sums become less with each.
+4. The old files go once nobody can claim their names any more, up to twenty minutes after they were written.
+5. Each day is waited for that is being computed from files that are gone, and marked to be computed again.
+
+A run that died is gone on with by the next one with the same value: what is redacted already keeps its place
+among the copies, and is not looked at again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from sluice.archive import index
+from sluice.archive.compaction import alone
+from sluice.archive.redaction import PartitionRedaction
+from sluice.archive.verification import places
+from sluice.batch.backfill.backfill import archived_to, wait_for
+from sluice.erasure.accounts import FileEraser, day_plans
+from sluice.erasure.matching import ErasedValue
+from sluice.erasure.planning import ErasurePlan
+from sluice.runtime.settings import Settings
+from sluice.storage.postgres import engine
+from sluice.storage.tables.days import Days
+from sluice.storage.tables.erasures import Erasure, Erasures, ErasureState
+
+Tell = Callable[[str], None]
+#: Between two looks whether old files can go, in seconds.
+LOOK_SECONDS = 30.0
+
+
+def planned(settings: Settings, topic: str, value: ErasedValue) -> ErasurePlan:
+    """What would be erased now; nothing is changed. Raises NotArchived."""
+    plan = ErasurePlan(settings, topic, value)
+    for place, claims in places(settings, topic):
+        plan.look(place, claims, claims.standing().files)
+    return plan
+
+
+class RedactionRun:
+    """The first part of one erasure."""
+
+    def __init__(self, settings: Settings, erasure: Erasure, value: ErasedValue, tell: Tell) -> None:
+        self._settings, self._erasure, self._value, self._tell = settings, erasure, value, tell
+        self._topic, self._database = erasure.topic, engine(settings)
+
+    def run(self, pause: Callable[[float], None] = time.sleep) -> Erasure:
+        """Erase the lines from the archive, and wait until the old files are gone; returns what the book has.
+
+        Raises NotArchived, CompactionUnderWay, NotYet, PartsChanged, BrokenChain, UnreadableArchiveFile,
+        HdfsError, and what the stores raise while a daemon is away.
+        """
+        cut = dict(self._value.cut)
+        wait_for(
+            lambda: archived_to(index.positions_of(self._settings, self._topic, cut), cut) or None,
+            f"the archive of {self._topic} has not reached the newest commit: see the archiver "
+            "(`sluice status`)",
+        )
+        book = Erasures(self._database)
+        with alone(self._database, self._topic, erasing=True):
+            self._sweep(self._redact(), pause)
+            days = Days(self._database, self._topic)
+            for day in book.get(self._erasure.id).days:
+                with days.locked(day):  # whoever computes it now may have read a file that is gone
+                    pass
+            book.set_state(self._erasure.id, ErasureState.REDACTED)
+        return book.get(self._erasure.id)
+
+    def _redact(self) -> list[PartitionRedaction]:
+        """Replace all files that have such lines."""
+        number, partitions = self._erasure.id, {}
+        plan = ErasurePlan(self._settings, self._topic, self._value, number)
+        for place, claims in places(self._settings, self._topic):
+            own = PartitionRedaction(self._database, place, claims, number, self._tell)
+            partitions[place] = own
+            plan.look(place, claims, own.standing())
+        self._tell(f"{self._topic}: {plan}")
+        plans = day_plans(self._settings, self._topic, self._value)
+        for each in plan.files:
+            eraser = FileEraser(each.place.partition, number, self._value, plan.copies, plans)
+            partitions[each.place].redact(each.file, eraser)
+        return list(partitions.values())
+
+    def _sweep(self, partitions: Iterable[PartitionRedaction], pause: Callable[[float], None]) -> None:
+        """Delete the old files, and wait for those that cannot go yet."""
+        said = False
+        while True:
+            swept = [own.sweep() for own in partitions]
+            waiting, left = sum(each.waiting for each in swept), max(each.waits_ms for each in swept) / 1000
+            if not waiting:
+                return
+            if not said:
+                self._tell(
+                    f"{waiting:,} old files were written less than 20 minutes ago: they are deleted in "
+                    f"{left / 60:.0f} minutes. Ctrl-C only ends the waiting; give the command again then"
+                )
+                said = True
+            pause(min(left + 1, LOOK_SECONDS))
