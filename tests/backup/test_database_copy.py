@@ -27,9 +27,17 @@ CREATE TABLE "Jobs" ("Id" serial PRIMARY KEY, folk int NOT NULL REFERENCES folk 
     said jsonb, twice int GENERATED ALWAYS AS (folk * 2) STORED);
 ALTER TABLE folk ADD job int REFERENCES "Jobs";
 CREATE TABLE projections (topic text PRIMARY KEY, seq bigint NOT NULL);
-CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'this table only grows'; END $$;
-CREATE TRIGGER stays BEFORE TRUNCATE ON projections FOR EACH STATEMENT EXECUTE FUNCTION refuse();
-CREATE TRIGGER grows BEFORE DELETE ON projections FOR EACH ROW EXECUTE FUNCTION refuse();
+CREATE TABLE sums (name text PRIMARY KEY, seqs bigint NOT NULL);
+CREATE FUNCTION add_up() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        RAISE EXCEPTION 'refused';
+    END IF;
+    INSERT INTO sums AS s VALUES ('all', NEW.seq) ON CONFLICT (name) DO UPDATE SET seqs = s.seqs + NEW.seq;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER adds AFTER INSERT ON projections FOR EACH ROW EXECUTE FUNCTION add_up();
+CREATE TRIGGER stays BEFORE TRUNCATE ON projections FOR EACH STATEMENT EXECUTE FUNCTION add_up();
 """
 ROWS = """
 INSERT INTO folk (name) VALUES (E'a\\tb\\nc\\\\d'), (NULL), ('é');
@@ -42,6 +50,7 @@ ALL = (
     "SELECT * FROM folk ORDER BY 1",
     'SELECT * FROM "Jobs" ORDER BY 1',
     "SELECT * FROM projections ORDER BY 1",
+    "SELECT * FROM sums",
 )
 
 
@@ -91,8 +100,19 @@ def test_all_rows_come_back_in_place_of_others(pair: tuple[Settings, Settings], 
     with pytest.raises(psycopg2.errors.ForeignKeyViolation):
         run(two, 'INSERT INTO "Jobs" (folk) VALUES (77)')
     run(two, "DELETE FROM folk WHERE id = 4")  # it cascades
-    with pytest.raises(psycopg2.errors.RaiseException, match="this table only grows"):
-        run(two, "DELETE FROM projections")
+
+
+def test_triggers_neither_refuse_a_load_nor_add_to_it_and_go_on_after_it(
+    pair: tuple[Settings, Settings], tmp_path: Path
+) -> None:
+    one, two = pair
+    run(two, "INSERT INTO projections VALUES ('other', 1)")
+    load(two.postgres, dumped(one, tmp_path), tmp_path, silent, nothing)
+    assert rows(two)[3] == [("all", 14)]
+    run(two, "INSERT INTO projections VALUES ('new', 6)")
+    assert rows(two)[3] == [("all", 20)]
+    with pytest.raises(psycopg2.errors.RaiseException, match="refused"):
+        run(two, "TRUNCATE projections")
 
 
 def test_rows_that_come_after_its_moment_are_not_in_it(

@@ -6,18 +6,19 @@ files, so the index is complete below the newest row's `next`: batch runs take t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 import sqlalchemy
-from sqlalchemy import BigInteger, Connection, Engine, func, or_, select
+from sqlalchemy import BigInteger, Connection, Engine, or_, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from sluice.archive.file import ArchivedPartition
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
+from sluice.storage.tables import archive_chains
 from sluice.storage.tables.schema import DAYS_OF_FILE
 from sluice.storage.tables.schema import archive_files as files
 
@@ -49,72 +50,30 @@ def topics_with(settings: Settings, day: date) -> set[str]:
 
 def positions(settings: Settings, topic: str) -> dict[int, int]:
     """The position after the last archived record, by partition: a cut for a batch run."""
-    query = (
-        select(files.c.partition, func.max(files.c.next))
-        .where(files.c.topic == topic)
-        .group_by(files.c.partition)
-    )
-    with engine(settings).connect() as connection:
-        return {partition: int(following) for partition, following in connection.execute(query)}
+    return _ends(engine(settings), topic)
 
 
 def positions_of(settings: Settings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """The same positions for these partitions alone: few rows are read, however many there are."""
-    return {number: end_of(engine(settings), topic, number) or 0 for number in partitions}
+    """The same positions for these partitions alone; 0 where nothing is archived."""
+    ends = _ends(engine(settings), topic)
+    return {number: ends.get(number, 0) for number in partitions}
 
 
 def end_of(database: Engine, topic: str, partition: int) -> int | None:
     """The position after what is archived of a partition, in all incarnations; None if nothing is."""
-    ends = []
+    return _ends(database, topic).get(partition)
+
+
+def _ends(database: Engine, topic: str) -> dict[int, int]:
     with database.connect() as connection:
-        for topic_id in _incarnations(connection, topic):
-            newest = select(files.c.next).where(*at(ArchivedPartition(topic, topic_id, partition)))
-            ends.append(connection.scalar(newest.order_by(files.c.first.desc()).limit(1)))
-    return max((int(each) for each in ends if each is not None), default=None)
+        return archive_chains.ends(archive_chains.sums(connection, topic))
 
 
-def _incarnations(connection: Connection, topic: str) -> Iterator[str]:
-    """The ids that the topic had, each found by the index."""
-    topic_id = ""
-    while True:
-        following = select(func.min(files.c.topic_id)).where(
-            files.c.topic == topic, files.c.topic_id > topic_id
-        )
-        if (found := connection.scalar(following)) is None:
-            return
-        yield (topic_id := str(found))
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """What the archive's files below a cut should hold, and what they do hold."""
-
-    expected: int  # offsets between each partition's first file and its cut
-    offsets: int  # offsets in the files
-    lines: int  # of the day, by the files' footers
-
-
-def coverage(database: Engine, topic: str, day: date, cut: Mapping[str, int]) -> Coverage:
-    """How much of the topic is archived below the cut."""
-    query = select(files.c.partition, files.c.topic_id, files.c.first, files.c.next, files.c.days)
-    chains: dict[str, dict[str, tuple[int, int]]] = {}  # by partition and id: where each begins and ends
-    covered = lines = 0
-    with database.connect() as connection:
-        for row in connection.execute(query.where(files.c.topic == topic)):
-            if row.first >= cut.get(str(row.partition), 0):
-                continue
-            own = chains.setdefault(str(row.partition), {})
-            first, following = own.get(row.topic_id, (row.first, row.next))
-            own[row.topic_id] = min(first, row.first), max(following, row.next)
-            covered += row.next - row.first
-            lines += _lines(row.days.get(day.isoformat(), 0))
-    # A chain may begin anywhere: offsets are expected only from its first file on. That of a topic that was
-    # made again ends where it ended.
-    expected = 0
-    for partition, own in chains.items():
-        *older, newest = sorted(own.values())
-        expected += sum(following - first for first, following in older) + cut[partition] - newest[0]
-    return Coverage(expected, covered, lines)
+def lines_of(connection: Connection, topic: str, day: date, cut: Mapping[int, int]) -> int:
+    """The lines of a day of event time, by the footers of the files that begin before the cut."""
+    own = sqlalchemy.type_coerce(files.c.days, JSONB)[day.isoformat()]
+    query = select(own).where(files.c.topic == topic, _begun(cut), _has_lines_of(day))
+    return sum(_lines(said) for said in connection.scalars(query))
 
 
 def files_for(
@@ -156,10 +115,8 @@ def _files_for(
     cut: Mapping[int, int],
     between: tuple[int, int] | None,
 ) -> list[IndexedFile]:
-    below = [(files.c.partition == number) & (files.c.first < end) for number, end in cut.items()]
-    within = or_(sqlalchemy.false(), *below)
     query = select(*(files.c[name] for name in IndexedFile.__dataclass_fields__)).where(
-        files.c.topic == topic, files.c.records > 0, within
+        files.c.topic == topic, files.c.records > 0, _begun(cut)
     )
     if day is not None:
         query = query.where(_has_lines_of(day))
@@ -184,6 +141,12 @@ def file_at(database: Engine, topic: str, partition: int, position: int) -> Inde
 
 def _indexed(row: Any) -> IndexedFile:
     return IndexedFile(**{**row._mapping, "days": {name: _lines(said) for name, said in row.days.items()}})
+
+
+def _begun(cut: Mapping[int, int]) -> sqlalchemy.ColumnElement[bool]:
+    """Whether a file begins before the cut."""
+    below = [(files.c.partition == number) & (files.c.first < end) for number, end in cut.items()]
+    return or_(sqlalchemy.false(), *below)
 
 
 def _has_lines_of(day: date) -> sqlalchemy.ColumnElement[bool]:

@@ -37,11 +37,11 @@ SELECT n.nspname, c.relname, o.conname, pg_get_constraintdef(o.oid)
 FROM pg_constraint o JOIN pg_class c ON c.oid = o.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE o.contype = 'f' AND o.conparentid = 0 AND n.nspname !~ '^pg_' ORDER BY 1, 2, 3
 """
-#: Tables with triggers of their own.
-_TRIGGERS = """
+#: What happens when rows change: the backup has the rows as they were after that.
+_TRIGGERED = """
 SELECT DISTINCT n.nspname, c.relname
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE NOT t.tgisinternal AND n.nspname !~ '^pg_' ORDER BY 1, 2
+WHERE NOT t.tgisinternal ORDER BY 1, 2
 """
 
 
@@ -94,7 +94,7 @@ def load(
     change: what it does with a cursor happens in the same transaction, at its end. Raises SchemaDiffers,
     DamagedBackup.
     """
-    with _transaction(own) as cursor, _without_triggers(cursor), _without_references(cursor):
+    with _transaction(own) as cursor, _without_references(cursor), _without_triggers(cursor):
         _check_schema(cursor, own.database, dumped.tables)
         names = [SQL("{}.{}").format(Identifier(t.schema), Identifier(t.name)) for t in dumped.tables]
         cursor.execute(SQL("TRUNCATE {}").format(SQL(", ").join(names)))
@@ -138,14 +138,15 @@ def _without_references(cursor: Any) -> Iterator[None]:
 
 @contextmanager
 def _without_triggers(cursor: Any) -> Iterator[None]:
-    """Leave out the tables' triggers meanwhile: that of the history refuses to replace its rows."""
-    cursor.execute(_TRIGGERS)
-    tables = [SQL("{}.{}").format(*map(Identifier, each)) for each in cursor.fetchall()]
-    for table in tables:
-        cursor.execute(SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(table))
-    yield
-    for table in tables:
-        cursor.execute(SQL("ALTER TABLE {} ENABLE TRIGGER USER").format(table))
+    """Let no trigger of a table do anything meanwhile, nor refuse that its rows are replaced."""
+    cursor.execute(_TRIGGERED)
+    found = cursor.fetchall()
+    for does in ("DISABLE", "ENABLE"):
+        for schema, table in found:
+            own = SQL("ALTER TABLE {}.{} ").format(Identifier(schema), Identifier(table))
+            cursor.execute(own + SQL(f"{does} TRIGGER USER"))
+        if does == "DISABLE":
+            yield
 
 
 def _check_schema(cursor: Any, database: str, tables: Sequence[DumpedTable]) -> None:

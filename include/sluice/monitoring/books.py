@@ -31,11 +31,11 @@ def books(connection: sa.Connection) -> dict[str, Any]:
 
 
 def _archive(connection: sa.Connection) -> dict[str, dict[str, int]]:
-    files, losses = schema.archive_files.c, schema.archive_losses.c
-    sums = sa.select(files.topic, sa.func.count(), sa.func.sum(files.lines), sa.func.sum(files.bytes))
+    chains, losses = schema.archive_chains.c, schema.archive_losses.c
+    sums = sa.select(chains.topic, *(sa.func.sum(chains[name]) for name in ("files", "lines", "bytes")))
     found = {
         topic: {"files": int(count), "lines": int(lines), "bytes": int(size), "lost_records": 0}
-        for topic, count, lines, size in connection.execute(sums.group_by(files.topic))
+        for topic, count, lines, size in connection.execute(sums.group_by(chains.topic))
     }
     lost = sa.select(losses.topic, sa.func.sum(losses.next - losses.first)).group_by(losses.topic)
     for topic, records in connection.execute(lost):

@@ -51,11 +51,11 @@ def shares(report: Mapping[str, Any]) -> list[tuple[int, float]]:
 
 def hops(connection: sa.Connection) -> dict[str, Values]:
     """By topic: records that were committed, lines counted online, archived, and computed by nights."""
-    event, files, days = schema.event_days.c, schema.archive_files.c, schema.days.c
+    event, chains, days = schema.event_days.c, schema.archive_chains.c, schema.days.c
     sums = {
         "online": (event.topic, event.lines),
-        "archived": (files.topic, files.lines),
-        "archived_records": (files.topic, files.records),
+        "archived": (chains.topic, chains.lines),
+        "archived_records": (chains.topic, chains.records),
         "computed": (days.topic, days.lines),
     }
     floors = schema.archive_floors.c

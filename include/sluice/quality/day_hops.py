@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluice.archive import index
+from sluice.archive.coverage import coverage
 from sluice.storage.hive import Hive
 from sluice.storage.tables.days import Day, Days
 
@@ -32,7 +32,7 @@ def day_hops(book: Days, hive: Hive, day: Day) -> list[Hop]:
 
     Those of the archive are left out once retention has deleted lines of the day from it.
     """
-    kept = index.coverage(book.engine, day.topic, day.day, day.cut)
+    kept = coverage(book.engine, day.topic, day.day, day.cut)
     stored = hive.query(
         "SELECT count(*) FROM logs WHERE topic = %(topic)s AND day = %(day)s",
         {"topic": day.topic, "day": day.day.isoformat()},

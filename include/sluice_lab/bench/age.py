@@ -36,7 +36,7 @@ from sluice_lab.bench.old_reads import Extent, OldReads, new
 from sluice_lab.bench.outcome import Bar, Cell, Outcome, Table
 
 NAME = "age"
-TASKS, WARM, ROUNDS, OPENS, READS = 16, 20, 300, 5, 15
+TASKS, WARM, ROUNDS, OPENS, READS = 16, 20, 300, 5, 40
 RATIO_LIMIT, OPEN_LIMIT, READ_LIMIT = 1.1, 1.0, 1.2
 PATIENCE = 10.0
 RELEASE_SECONDS = 0.3  # for PostgreSQL to notice that a connection with a lock is closed

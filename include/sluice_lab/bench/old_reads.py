@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from sluice.archive import index
+from sluice.archive.coverage import coverage
 from sluice.batch import bookkeeping
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
@@ -101,16 +101,19 @@ class OldReads:
         if (floor := book.floor(before)) is not None:
             book.prune_commits(floor)
 
-    def laps(self) -> dict[str, float]:
-        """The seconds of each read."""
-        reads: dict[str, Callable[[], Any]] = {
+    def reads(self) -> dict[str, Callable[[], Any]]:
+        """Each read by its name."""
+        return {
             "audit": self._audit,
             "status": self._status,
             "reconciliation's coverage": self._coverage,
             "a page of results": self._results,
         }
+
+    def laps(self) -> dict[str, float]:
+        """The seconds of each read."""
         found = {}
-        for name, read in reads.items():
+        for name, read in self.reads().items():
             began = time.perf_counter()
             read()
             found[name] = time.perf_counter() - began
@@ -134,7 +137,7 @@ class OldReads:
             commit_progress.committed(connection, TOPIC, datetime.now(UTC) - timedelta(minutes=1))
 
     def _coverage(self) -> None:
-        index.coverage(self._database, TOPIC, (datetime.now(UTC) - DAY).date(), self._cut)
+        coverage(self._database, TOPIC, (datetime.now(UTC) - DAY).date(), self._cut)
 
     def _results(self) -> None:
         """Where the periods of the last day come from, and what their state is."""

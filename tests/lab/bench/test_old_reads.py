@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -23,6 +23,7 @@ from sluice_lab.bench.aged import Age
 from sluice_lab.bench.database import server
 from sluice_lab.bench.databases import database
 from sluice_lab.bench.old_reads import Extent, OldReads
+from tests.storage.plans import rows_read
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -91,3 +92,19 @@ def test_an_old_instance_is_pruned_and_read() -> None:
         assert set(reads.laps()) == {"audit", "status", "reconciliation's coverage", "a page of results"}
         assert reads.commits() <= 2 * HOW.days + 2 + HOW.commits + 50
     assert old_reads.new(HOW).days == 2
+
+
+def test_what_people_and_the_night_ask_reads_as_many_rows_as_when_the_instance_was_new() -> None:
+    """An audit adds up days; of these it reads a few rows each, and none of an archive file."""
+    how = replace(HOW, versions=4_000, days=120, commits=40, files=1, dead=1)
+    extent, rows = Extent(active=2, open=200, files=24), dict[str, dict[str, int]]()
+    with server("rows") as settings:
+        for name, own in (("new", old_reads.new(how)), ("old", how)):
+            with database(settings, f"bench_rows_{name}") as made:
+                TaskStore(engine(made)).apply(workload.tasks(2), "bench")
+                asked = OldReads(made, own, extent).reads()
+                rows[name] = {read: rows_read(engine(made), ask) for read, ask in asked.items()}
+    audit = rows["old"].pop("audit") - rows["new"].pop("audit")
+    assert audit < 118 * 40
+    for read, old in rows["old"].items():
+        assert old <= 1.2 * rows["new"][read] + 8, (read, rows)

@@ -86,6 +86,31 @@ def test_it_begins_at_the_end_of_the_newest_commit_and_its_periods_have_no_state
     assert alerts.open_alerts(book.engine, recounts.ALERTS) == []  # somebody asked: nothing is lost
 
 
+def test_commits_wait_for_as_many_statements_however_many_periods_it_takes(book: Rebuilds) -> None:
+    asked: list[str] = []
+    sa.event.listen(book.engine, "before_cursor_execute", lambda *args: asked.append(args[2]))
+    counts = []
+    for periods in (3, 2_500):
+        number = book.request("logs", [(1, 1)], user="ann").id
+        asked.clear()
+        book.begin(number, keys(*range(periods)), [DAY])
+        gathered = [n for n, each in enumerate(asked) if each.startswith("INSERT INTO wanted_recounts")]
+        counts.append(len(asked) - gathered[-1])
+        assert book.periods(number) == keys(*range(periods))
+    assert counts[0] == counts[1]
+
+
+def test_what_was_set_aside_keeps_its_reason_when_a_rebuild_takes_it(book: Rebuilds) -> None:
+    lose(book, 0)
+    asked = book.request("logs", None, user="ann")
+    book.begin(asked.id, keys(0, 1), [DAY])
+    rows = {each.key: each for each in Recounts(book.engine, "logs").all()}
+    assert {key: (row.why, row.rebuild_id) for key, row in rows.items()} == {
+        (1, 1, 0): ("lost", asked.id),
+        (1, 1, 1): (None, asked.id),
+    }
+
+
 def test_staged_blocks_count_only_once_all_are_switched(book: Rebuilds) -> None:
     backfills = Backfills(book.engine)
     asked = book.request("logs", [(1, 1)], user="ann")

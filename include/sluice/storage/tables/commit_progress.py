@@ -10,9 +10,6 @@ import sqlalchemy as sa
 
 from sluice.storage.tables.schema import commits
 
-#: Commits that are looked through for the one before the time; a minute has fewer.
-MOST = 1_000
-
 
 @dataclass(frozen=True)
 class Committed:
@@ -24,18 +21,16 @@ class Committed:
 
 def committed(connection: sa.Connection, topic: str, since: datetime) -> Committed:
     """Partitions that no commit names are left out."""
-    query = sa.select(commits.c.start, commits.c.end, commits.c.committed_at)
-    newest = query.where(commits.c.topic == topic).order_by(commits.c.seq.desc()).limit(MOST)
-    now: Mapping[str, int] = {}
-    then: Mapping[str, int] = {}
-    for number, (start, end, at) in enumerate(connection.execute(newest)):
-        now = now if number else end
-        before = (at if at.tzinfo else at.replace(tzinfo=UTC)) <= since
-        then = end if before else start
-        if before:
-            break
+    own = sa.select(commits.c.start, commits.c.end).where(commits.c.topic == topic)
+    newest = own.order_by(commits.c.seq.desc()).limit(1)
+    head = connection.execute(newest).one_or_none()
+    if head is None:
+        return Committed({}, {})
+    # Walks back through the commits since then. Before the first one, the topic was where that begins.
+    before = connection.execute(newest.where(commits.c.committed_at <= since)).one_or_none()
+    then = before.end if before else connection.execute(own.order_by(commits.c.seq).limit(1)).one().start
     return Committed(
-        {int(number): int(offset) for number, offset in now.items()},
+        {int(number): int(offset) for number, offset in head.end.items()},
         {int(number): int(offset) for number, offset in then.items()},
     )
 

@@ -197,7 +197,10 @@ def _sides(connection: sa.Connection, topic: str, version: Version, since: int, 
     newest = sa.select(sa.func.max(c.seq)).where(c.topic == topic)
     moment, head = connection.execute(sa.select(_MOMENT, newest.scalar_subquery())).one()
     of_version = (_r.c.task_id == version[0], _r.c.version == version[1])
-    ranges, at = _ranges(connection, sa.and_(*of_version, _r.c.first < until, _r.c.until > since))
+    # Ranges do not overlap: of those that begin before, only the last one may reach into the time.
+    last = sa.select(sa.func.max(_r.c.first)).where(*of_version, _r.c.first <= since)
+    begins = _r.c.first >= sa.func.coalesce(last.scalar_subquery(), since)
+    ranges, at = _ranges(connection, sa.and_(*of_version, begins, _r.c.first < until, _r.c.until > since))
     late = _superseded(connection, topic, ranges, at)
     gaps = _gaps([r for r in ranges if r.first not in late], since, until)
     state = {

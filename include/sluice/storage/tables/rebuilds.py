@@ -243,18 +243,17 @@ class Rebuilds:
         A rebuild that counts begins anew: nothing is staged then. Raises LossesOpen, RebuildMoved.
         """
         rebuild = self.get(number)
-        c, wanted = schema.commits.c, sorted(keys)
+        c = schema.commits.c
         newest = sa.select(c.seq, c.end).where(c.topic == rebuild.topic).order_by(c.seq.desc()).limit(1)
         with self.engine.begin() as connection:
             _hold(connection, number, RebuildState.REQUESTED, RebuildState.COUNTING)
+            recounts.gather(connection, keys)  # may take seconds: before commits have to wait
             if connection.dialect.name == "postgresql":  # no commit while this reads which is the newest
                 connection.execute(sa.text("LOCK TABLE commits IN SHARE MODE"))
             eras = open_losses.eras_once_settled(connection, rebuild.topic)
             head = connection.execute(newest).one_or_none()
             connection.execute(sa.delete(_staged).where(_staged.c.rebuild_id == number))
-            recounts.drop_state(connection, rebuild.topic, wanted)
-            rows = [{**recounts.row_of(rebuild.topic, key), "rebuild_id": number} for key in wanted]
-            recounts.put(connection, rows, {"rebuild_id": number, "switched": False})
+            recounts.take(connection, rebuild.topic, number)
             fixed = {"cut": dict(head.end), "cut_seq": head.seq} if head else {"cut": {}, "cut_seq": 0}
             fixed["revision"] = next_revision(connection, rebuild.topic)
             named = [day.isoformat() for day in sorted(days)]

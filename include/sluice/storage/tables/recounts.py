@@ -32,6 +32,13 @@ from sluice.storage.tables.epochs import PeriodKey, StatePeriod
 
 _t = schema.recounts
 _KEY = sa.tuple_(_t.c.task_id, _t.c.version, _t.c.period_start)
+#: The periods that a rebuild takes, in a table of its transaction.
+_WANTED = sa.Table(
+    "wanted_recounts",
+    sa.MetaData(),
+    *(sa.Column(column.name, column.type, primary_key=True, autoincrement=False) for column in _KEY.clauses),
+    prefixes=["TEMPORARY"],
+)
 #: What a row has that begins again.
 _BEGUN = {"since": sa.func.now(), "rebuild_id": None, "switched": False, "expired": False}
 #: Of a row that somebody asked for, once it cannot be counted.
@@ -112,8 +119,14 @@ class Recounts:
         return patiently(write, self.patience)
 
     def of(self, keys: Collection[PeriodKey]) -> set[PeriodKey]:
-        """Those of these periods that nobody may read now. The list is read whole: mostly it is empty."""
-        return {each.key for each in self._read(~_t.c.switched)} & set(keys)
+        """Those of these periods that nobody may read now."""
+        if not keys:
+            return set()
+        # A rebuild of a year of minutes has half a million rows here: only their stretch of time is read.
+        tasks, versions, starts = map(set, zip(*keys, strict=True))
+        near = (_t.c.period_start >= min(starts), _t.c.period_start <= max(starts))
+        own = (_t.c.task_id.in_(tasks), _t.c.version.in_(versions), *near)
+        return {each.key for each in self._read(sa.and_(~_t.c.switched, *own))} & set(keys)
 
     def all(self) -> list[Recount]:
         """The whole list, in order of versions and time."""
@@ -185,6 +198,34 @@ def starts(
     )
     found = connection.scalars(query).all()
     return {each for each in found if any(begin <= each < end for begin, end in gaps)}
+
+
+def gather(connection: sa.Connection, keys: Iterable[PeriodKey]) -> None:
+    """Note the periods that the transaction is to `take`. It holds nobody up."""
+    _WANTED.create(connection)
+    names = [column.name for column in _WANTED.c]
+    for some in parts(sorted(keys)):
+        connection.execute(sa.insert(_WANTED), [dict(zip(names, key, strict=True)) for key in some])
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("ANALYZE wanted_recounts"))  # nobody else does it for such a table
+
+
+def take(connection: sa.Connection, topic: str, number: int) -> None:
+    """Drop the state of what was gathered, and put it on the list as the rebuild's.
+
+    It is a statement for each, however many periods they are: the caller keeps commits waiting meanwhile.
+    """
+    t, own = schema.state_periods, sa.select(_WANTED)
+    of_topic = (t.c.topic == topic, sa.tuple_(t.c.task_id, t.c.version, t.c.period_start).in_(own))
+    connection.execute(sa.delete(t).where(*of_topic))
+    values = (sa.literal(topic), *_WANTED.c, sa.literal(number), sa.false(), sa.false())
+    # SQLite takes an upsert from a query only with a condition.
+    rows = sa.select(*values).where(_WANTED.c.task_id.is_not(None))
+    names = ("topic", *(column.name for column in _WANTED.c), "rebuild_id", "switched", "expired")
+    put_all = insert(_t).from_select(names, rows)
+    again = {"rebuild_id": number, "switched": False}
+    connection.execute(put_all.on_conflict_do_update(index_elements=list(_t.primary_key), set_=again))
+    _WANTED.drop(connection)
 
 
 def put(connection: sa.Connection, rows: Sequence[dict[str, Any]], again: dict[str, Any]) -> None:

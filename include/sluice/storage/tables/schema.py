@@ -293,6 +293,21 @@ archive_files = Table(
     Index("archive_files_days", text(DAYS_OF_FILE), postgresql_using="gin").ddl_if(dialect="postgresql"),
 )
 
+# The sums over the files of each chain of the archive. Triggers of `archive_files` keep them, whoever writes
+# there, so nobody has to add up all files ever.
+archive_chains = Table(
+    "archive_chains",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("topic_id", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("files", BigInteger, nullable=False),
+    Column("records", BigInteger, nullable=False),  # of Kafka
+    Column("lines", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("offsets", BigInteger, nullable=False),  # from each file's first to its next
+)
+
 # Where each chain of archive files begins, since retention deleted what came before; and the sums of that.
 archive_floors = Table(
     "archive_floors",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -14,7 +13,7 @@ import sqlalchemy as sa
 
 from sluice.runtime.arrays import Ints
 from sluice.runtime.days import is_over
-from sluice.storage.tables import archive_expiry, schema
+from sluice.storage.tables import archive_chains, archive_expiry, schema
 from sluice.storage.tables.commits import STORED_AS
 from sluice.storage.tables.tallies import Tally, of_topic, unknown_lines
 
@@ -83,20 +82,10 @@ def read(connection: sa.Connection, topic: str, today: date) -> TopicTotals:
         connection, sa.select(sa.func.count()).where(schema.dead_letters.c.topic == topic)
     )
     _add_pruned(connection, topic, totals)
-    files, losses = schema.archive_files.c, schema.archive_losses.c
-    for row in connection.execute(
-        sa.select(
-            files.partition,
-            sa.func.sum(files.lines),
-            sa.func.sum(files.records),
-            sa.func.max(files.next),
-        )
-        .where(files.topic == topic)
-        .group_by(files.partition)
-    ):
-        totals.archived += int(row[1])
-        totals.archived_records += int(row[2])
-        totals.archived_to[row[0]] = int(row[3])
+    losses, chains = schema.archive_losses.c, archive_chains.sums(connection, topic)
+    totals.archived = sum(each.lines for each in chains)
+    totals.archived_records = sum(each.records for each in chains)
+    totals.archived_to = archive_chains.ends(chains)
     expired = archive_expiry.sums(connection, topic)  # retention deleted these, and they were archived
     totals.beyond_retention = expired.lines
     totals.archived += expired.lines
@@ -157,27 +146,22 @@ def _add_days(connection: sa.Connection, topic: str, totals: TopicTotals, today:
     No nightly run computes a day before it is over. So the lines of such a day are not in flight: a line may
     be dated years ahead.
     """
-    days = schema.days.c
-    computed: dict[Any, Any] = {}
-    for done in connection.execute(sa.select(days.day, days.cut, days.lines).where(days.topic == topic)):
-        computed[done.day] = done.cut
-        totals.computed_lines += done.lines
+    days, event = schema.days.c, schema.event_days.c
+    totals.computed_lines = _scalar(connection, sa.select(sa.func.sum(days.lines)).where(days.topic == topic))
+    totals.event_lines = _scalar(connection, sa.select(sa.func.sum(event.lines)).where(event.topic == topic))
     beyond = archive_expiry.days(connection, topic)
-    event = schema.event_days.c
-    rows = connection.execute(
-        sa.select(event.day, event.partition, event.lines, event.last_offset)
-        .where(event.topic == topic)
-        .order_by(event.day)
-    )
-    for day, group in itertools.groupby(rows, key=lambda row: row.day):
-        cut, found = computed.get(day), list(group)
-        lines = sum(row.lines for row in found)
-        totals.event_lines += lines
+    # PostgreSQL compares: few of all days ever are waiting.
+    cut = sa.func.jsonb_extract_path_text(days.cut, sa.cast(event.partition, sa.Text))
+    waits = event.last_offset >= sa.func.coalesce(sa.cast(cut, sa.BigInteger), 0)
+    book = schema.event_days.outerjoin(schema.days, (days.topic == event.topic) & (days.day == event.day))
+    query = sa.select(event.day, days.day.label("computed"), sa.func.sum(event.lines)).select_from(book)
+    query = query.where(event.topic == topic, sa.or_(days.day.is_(None), waits))
+    for day, computed, lines in connection.execute(query.group_by(event.day, days.day).order_by(event.day)):
         if day in beyond:
             continue  # no night can compute it again
-        if cut is None and not is_over(day, today):
-            totals.days_to_come[day.isoformat()] = lines
-        elif cut is None or any(row.last_offset >= int(cut.get(str(row.partition), 0)) for row in found):
+        if computed is None and not is_over(day, today):
+            totals.days_to_come[day.isoformat()] = int(lines)
+        else:
             totals.stale_days.append(day.isoformat())
 
 

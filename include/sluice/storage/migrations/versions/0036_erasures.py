@@ -1,7 +1,7 @@
 """Erasures: who had which lines erased, and how many of the archive's lines and of the sums were.
 
 Revision ID: 0036
-Revises: 0032
+Revises: 0033
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "0036"
-down_revision = "0032"
+down_revision = "0033"
 branch_labels = None
 depends_on = None
 
