@@ -34,8 +34,10 @@ def variables(settings: Settings) -> dict[str, str]:
         "SLUICE_INSTANCE": settings.instance,
         # Lets tests kill a process at a named point: see sluice.runtime.crash_points.
         "SLUICE_FAULTS": str(settings.home / "faults"),
-        # The team's metrics, and one from tests/e2e/failing_metrics that fails.
+        # The team's metrics, and those from tests/e2e/failing_metrics, which fail.
         "SLUICE_METRICS__PATH": str(settings.home / "metrics"),
+        # No test should have to wait a minute for a metric that hangs.
+        "SLUICE_METRICS__SECONDS": "10",
         "JAVA_TOOL_OPTIONS": QUICK,
         # No test should have to wait for an archive file to grow old.
         "SLUICE_ARCHIVE__MAX_AGE_SECONDS": "2",
@@ -70,7 +72,7 @@ def take_down(settings: Settings) -> None:
 
 
 def _metrics(settings: Settings) -> None:
-    """Fill the instance's folder of team metrics: the project's, and one that fails."""
+    """Fill the instance's folder of team metrics: the project's, and those that fail."""
     folder = settings.home / "metrics"
     folder.mkdir(parents=True, exist_ok=True)
     for source in ("include/metrics", "tests/e2e/failing_metrics"):

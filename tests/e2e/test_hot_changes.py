@@ -13,6 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -48,6 +49,14 @@ FAILING = """
   period: 1h
   measure: {delimiter: " ", index: 9}
   metrics: [count, fails_below_zero]
+"""
+ENDS_BADLY = """
+- name: {name}
+  topic: logs
+  period: 1h
+  dimensions: [{{name: status, extract: {{field: status}}}}]
+  measure: {{delimiter: " ", index: 9}}
+  metrics: [count, {name}]
 """
 SHOP_TOPIC = """
 - name: shop
@@ -224,6 +233,53 @@ def test_tasks_change_under_load(platform: Platform) -> None:
     for part in ("fails_below_zero.py", "ArithmeticError: below zero"):
         assert part in failed["error"]
     done(platform, "tasks", "delete", "failing", "--yes")
+
+
+def test_metrics_that_hang_exit_or_take_memory_without_end_stop_only_their_tasks(platform: Platform) -> None:
+    said = {
+        "hangs": "failed in add: it did not end within 10 s",
+        "exits": "failed in add: it ended its process with exit code 3",
+        "grows": "failed in add: it took more than 512 MiB of memory",
+    }
+    mended = platform.settings.home / "faults" / "mended"
+    mended.unlink(missing_ok=True)
+    done(platform, "tasks", "apply", "-f", "-", text="".join(ENDS_BADLY.format(name=name) for name in said))
+    with lines_all_the_time(platform):
+        for name in said:
+            _taken_up(platform, name, versions=1)
+        whose = {"client": "10.14.14.14", "path": "/14", "status": "200"}
+        platform.write(DAY, [access_line(_noon(), **whose, size=str(size)) for size in (-14, -15, -16)])
+        for name in said:
+            until(partial(_closed, platform, name), what=f"{name} is set aside")
+    platform.drain()
+    platform.assert_online_is_exact(DAY)
+    errors = {task["task"]: task["error"] for task in _listed(platform)}
+    alerts = [alert["message"] for alert in json.loads(done(platform, "status", "--json"))["alerts"]]
+    for name, why in said.items():
+        assert f"metric '{name}' of ends_badly.py {why}" in errors[name]
+        assert [each for each in alerts if f"task {name} (" in each and why in each]
+
+    mended.parent.mkdir(exist_ok=True)
+    mended.touch()  # and it stays: the nights count these lines, too
+    done(platform, "tasks", "resume", "hangs", "--anew")
+    _taken_up(platform, "hangs", versions=2)
+    done(platform, "tasks", "backfill", "hangs", "--from", str(DAY), "--to", str(DAY))
+    labels = {task["task"]: task["id"] for task in _listed(platform)}
+
+    def of_day(task: str) -> Counter[str]:
+        """The day's lines of each status."""
+        begin, found = _ms(DAY), Counter[str]()
+        for (start, status), count in online(platform, labels[task]).items():
+            found[status] += count if begin <= start < begin + 24 * 60 * MINUTE else 0
+        return found
+
+    until(lambda: of_day("hangs") == of_day("hits_by_status"), what="every line is counted once")
+    for name in said:
+        done(platform, "tasks", "delete", name, "--yes")
+
+
+def _ms(day: dt.date) -> int:
+    return int(dt.datetime(day.year, day.month, day.day, tzinfo=dt.UTC).timestamp()) * 1000
 
 
 def test_a_new_topic_of_json_gets_its_own_query(platform: Platform) -> None:

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from sluice.metrics import METRICS, Batch, Metric, UnknownMetric, metric
 from sluice.metrics.registry import team as loaded
 from sluice.metrics.team import Team, load
-from sluice.metrics.user import MAX_STATE, UserMetricFailed
+from sluice.metrics.team_metric import UserMetricFailed
+from sluice.metrics.user import MAX_STATE
 from sluice.runtime.settings import ROOT, metrics_folder
 from sluice.spark.session import package_zip
 from tests.examples import examples
@@ -35,6 +36,12 @@ class Longest(UserMetric[int]):
     def merge(self, a, b): return max(a, b)
     def result(self, state): return state
 """
+
+
+@pytest.fixture(autouse=True)
+def described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What files of tests define is not kept."""
+    monkeypatch.setattr("sluice.metrics.team.KNOWN", tmp_path / "known")
 
 
 def team(**files: str) -> Team:
@@ -221,7 +228,7 @@ def test_a_running_layer_s_workers_load_what_it_loaded(tmp_path: Path) -> None:
     """The folder is copied, named by its content: changing it does not change what runs."""
     found = team(longest=LONGEST, broken="class")
     folder = found.write(tmp_path)
-    assert [p.name for p in folder.iterdir()] == ["longest.py"]
+    assert {p.name for p in folder.iterdir()} == {"longest.py", "described.json"}
     assert found.write(tmp_path) == folder
     assert team(longest=LONGEST + "\n").write(tmp_path) != folder
     assert (

@@ -29,9 +29,11 @@ from sluice.quality.reconcile import (
     reconcile,
     speed_passed,
 )
+from sluice.results.layer_results import ResultLayer, layer_results
 from sluice.results.layers import StoredLayers
 from sluice.results.query import Query
 from sluice.results.reader import read
+from sluice.runtime.days import begin_ms
 from sluice.runtime.settings import Settings
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.hdfs import HdfsStore
@@ -43,7 +45,7 @@ from sluice.storage.tables.commits import Version
 from sluice.storage.tables.days import Day, Days
 from sluice.storage.tables.open_periods import OpenPeriod
 from sluice.storage.tables.retention import RetentionBook
-from sluice.tasks.spec import TaskSpec
+from sluice.tasks.spec import ActiveTask, TaskSpec
 from tests.quality.two_layers import Line, TwoLayers
 
 pytestmark = pytest.mark.stack
@@ -505,6 +507,14 @@ def test_a_computed_day_that_is_absent_is_an_error_and_no_day_of_zeros(topic: To
         hive.drop_partition(table, topic.topic, DAY)
         with pytest.raises(DaysAbsent, match=f"{table} has no partition of {topic.topic} {DAY}"):
             topic.reconcile()
+        if table == TASK_RESULTS:  # who reads one layer by itself gets no zeros either
+            own = ActiveTask(
+                topic.tasks.get(f"{topic.topic}_hours").task_id, 1, task(topic.topic, "hours", "1h")
+            )
+            with pytest.raises(DaysAbsent, match="`sluice up` shows it again"):
+                layer_results(topic.settings, own, ResultLayer.OFFLINE)
+            later = range(begin_ms(date(2016, 1, 1)), begin_ms(date(2016, 1, 2)))
+            assert layer_results(topic.settings, own, ResultLayer.OFFLINE, later).num_rows == 0
         assert restore(hive) >= 1
     assert topic.reconcile().outcome == "agrees"
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
 from sluice.engine.rowkey import BadRowKey
 from sluice.results.compare import ONLINE_RESULTS
-from sluice.results.layer_results import each_result, read_value
+from sluice.results.layer_results import _touches, each_result, read_value
 from sluice.results.online_results import online_results
 from sluice.results.periods import ALWAYS
+from sluice.runtime.days import DAY_MS, begin_ms
 from sluice.tasks import ActiveTask
 from tests.engine.samples import BYTES, spec
 from tests.quality.stores import StoredHBase
@@ -53,3 +56,13 @@ def test_all_periods_are_read_without_a_filter() -> None:
     hbase = StoredHBase({row: {b"r:o": text.encode()} for row, text in rows})
     assert by_series(TASK, each_result(online_results(hbase, TASK, ALWAYS))).values == VALUES
     assert hbase.scans[0]["row_filter"] is None
+
+
+def test_a_period_may_have_lines_of_the_days_that_it_spans() -> None:
+    day = dt.date(2015, 5, 17)
+    begin = begin_ms(day)
+    assert _touches(day, ALWAYS)
+    assert _touches(day, range(begin + HOUR, begin + 2 * HOUR))
+    assert _touches(day, range(begin - 3 * DAY_MS, begin - 2 * DAY_MS))  # a week may have begun then
+    assert not _touches(day, range(begin + DAY_MS, begin + 2 * DAY_MS))
+    assert not _touches(day, range(begin - 400 * DAY_MS, begin - 399 * DAY_MS))

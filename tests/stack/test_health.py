@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -68,6 +69,14 @@ def test_an_endpoint_on_another_catalogue_is_unhealthy(
     assert stack.hive.database in health.metastore_databases(stack)
     elsewhere = stack.model_copy(update={"hive": stack.hive.model_copy(update={"database": "elsewhere"})})
     health.sql(elsewhere)  # neither has it: it is not made yet
+    assert re.fullmatch("[0-9a-f]{16}", health.metastore_mark(stack))
+    assert health.metastore_mark(elsewhere) == ""
+    with monkeypatch.context() as patch:  # a catalogue that has the same names
+        patch.setattr(health, "metastore_mark", lambda settings: "0123456789abcdef")
+        with pytest.raises(Unhealthy, match="it uses another catalogue"):
+            health.sql(stack)
+        with pytest.raises(Unhealthy, match="it uses another catalogue"):
+            health.sql(elsewhere)
     monkeypatch.setattr(health, "metastore_databases", lambda settings: frozenset({"default", "elsewhere"}))
     with pytest.raises(Unhealthy, match="does not show the database elsewhere"):
         health.sql(elsewhere)

@@ -61,8 +61,8 @@ def expire(database: sa.Engine, day: date) -> None:
         connection.execute(sa.insert(schema.archive_expired_days).values(topic="logs", day=day, lines=3))
 
 
-def open_range(database: sa.Engine, seq: int, start: int) -> None:
-    row = {"task_id": 1, "version": 1, "first_seq": seq, "topic": "logs", "start": {"0": start}}
+def open_range(database: sa.Engine, seq: int, start: int, task_id: int = 1) -> None:
+    row = {"task_id": task_id, "version": 1, "first_seq": seq, "topic": "logs", "start": {"0": start}}
     with database.begin() as connection:
         connection.execute(sa.insert(schema.task_ranges).values(**row))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 import secrets
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -99,12 +100,18 @@ class OlderTables(Hive):
         self.lacking = set(lacking)
         self.rival = rival  # another process adds them at the same moment
         self.altered: list[str] = []
+        self.properties: list[tuple[str, str]] = [("sluice.catalogue", "0123456789abcdef")]
 
     def query(self, sql: str, params: object = None) -> SqlRows:
         if sql.startswith("SHOW COLUMNS"):
             table = sql.rpartition(".")[2]
             names = {"task", "series", *LATER_COLUMNS[table]} - self.lacking
             return SqlRows(["col_name"], [(name,) for name in names])
+        if sql.startswith("SHOW TBLPROPERTIES sluice.logs"):
+            return SqlRows(["key", "value"], self.properties)
+        if set_ := re.fullmatch(r"ALTER TABLE sluice\.logs SET TBLPROPERTIES \('(.+)' = '(.+)'\)", sql):
+            self.properties.append((set_[1], set_[2]))
+            return SqlRows([], [])
         if "VIEW sluice.raw AS" in sql:
             assert "forged" not in self.lacking  # or the endpoint would refuse the view
         if sql.startswith("ALTER TABLE"):
@@ -132,6 +139,19 @@ def test_a_column_is_added_before_the_view_that_shows_it() -> None:
 
 def test_two_processes_that_add_the_same_columns_at_once_do_not_fail() -> None:
     OlderTables("errors", rival=True).ensure_tables()
+
+
+def test_a_catalogue_gets_a_mark_of_its_own_once() -> None:
+    marks = set()
+    for _ in range(2):
+        hive = OlderTables()
+        hive.properties = [("comment", "lines")]
+        hive.ensure_tables()
+        hive.ensure_tables()
+        (_, (name, mark)) = hive.properties
+        assert (name, len(mark)) == ("sluice.catalogue", 16)
+        marks.add(mark)
+    assert len(marks) == 2  # no other instance's is the same
 
 
 def test_the_scripts_make_the_columns_that_older_tables_are_given() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from sluice.storage.tables import schema
+from sluice.storage.tables import alerts, schema
 from sluice.tasks import TaskSpec, TasksRefused
 from sluice.tasks.store import TaskStore
-from sluice.tasks.versions import TaskChanged, UnknownTask
+from sluice.tasks.versions import ALERTS, TaskChanged, UnknownTask
 from tests.engine.samples import BYTES, spec
 
 
@@ -63,6 +63,41 @@ def test_a_task_that_failed_and_was_then_paused_stays_paused_when_it_is_fixed(
     assert (paused.state, paused.error) == ("paused", "boom")
     (change,) = tasks.apply([counts(unique, period="1h")], "ann")
     assert (change.state, tasks.get(unique).state, tasks.get(unique).error) == ("paused", "paused", None)
+
+
+def test_a_task_that_is_set_aside_has_an_alert_until_it_counts_again(tasks: TaskStore, unique: str) -> None:
+    def told() -> list[str]:
+        found = alerts.open_alerts(tasks._engine, ALERTS)
+        return [each.message for each in found if unique in each.message]
+
+    (made,) = tasks.apply([counts(unique)], "ann")
+    tasks.set_aside(made.task_id, 1, "boom")
+    assert told() == [
+        f"task {unique} ({made.task_id}v1) is set aside and counts nothing: boom. All other tasks go on"
+    ]
+    tasks.resume(unique, "ann")
+    assert told() == []
+    tasks.set_aside(made.task_id, 1, "boom")
+    tasks.apply([counts(unique, period="5m")], "ann")
+    assert told() == []
+    tasks.set_aside(made.task_id, 2, "boom")
+    tasks.delete(unique, "ann")
+    assert told() == []
+
+
+def test_a_task_that_is_mended_can_begin_anew_and_be_filled_with_all_lines(
+    tasks: TaskStore, unique: str
+) -> None:
+    (made,) = tasks.apply([counts(unique)], "ann")
+    tasks.set_aside(made.task_id, 1, "boom")
+    resumed = tasks.resume(unique, "bob", anew=True)
+    assert (resumed.state, resumed.error, resumed.version) == ("active", None, 2)
+    assert resumed.spec == tasks.version(made.task_id, 1).spec
+    assert [(h.action, h.version, h.detail) for h in tasks.history(unique)][2:] == [
+        ("resumed", 1, "after: boom"),
+        ("changed", 2, "counted anew"),
+    ]
+    assert tasks.resume(unique, "bob", anew=True).version == 2  # it counts
 
 
 def test_a_task_that_failed_is_set_aside_with_its_error(tasks: TaskStore, unique: str) -> None:

@@ -20,7 +20,7 @@ from sluice.engine.outcomes import TOPIC, Reckoning
 from sluice.engine.plan import EnginePlan
 from sluice.engine.rowkey import split_keys, unescape_column
 from sluice.engine.schema import of_version, partials_schema
-from sluice.engine.set_aside import CAUGHT, Aside, reason, refuse, series_a_period
+from sluice.engine.set_aside import CAUGHT, Aside, Failures, reason, refuse, series_a_period
 from sluice.metrics import accumulator_columns, metric
 from sluice.runtime.arrays import Bools
 from sluice.tasks.spec import ActiveTask
@@ -62,26 +62,29 @@ def to_partials(
     that fail; their PARTIALS must not be used. `reckoning` adds up what became of the lines.
     """
     reckoning = reckoning or Reckoning()
+    failed: Failures = {}
     counted = (
-        table for batch in together(batches) for table in _counted(batch, plan, backwards, aside, reckoning)
+        table for batch in together(batches) for table in _counted(batch, plan, backwards, failed, reckoning)
     )
     for some in merged_in_part(counted, aside):
         yield from some.to_batches()
+    if failed:
+        aside(failed)
 
 
 def _counted(
     batch: pa.RecordBatch,
     plan: EnginePlan,
     backwards: EnginePlan | None,
-    aside: Aside,
+    failed: Failures,
     reckoning: Reckoning,
 ) -> Iterator[pa.Table]:
+    """PARTIALS of a batch; versions that failed are noted, and not tried with the next batch."""
     for own in (plan, backwards):
         if own is None:
             continue
-        counted = count(batch, replace(own, sampled=reckoning.sampled))
-        if counted.failed:
-            aside(counted.failed)
+        counted = count(batch, replace(own.without(failed), sampled=reckoning.sampled))
+        failed |= counted.failed
         found = counted.tallies, counted.skipped
         if own is backwards:  # the topic's lines are the same ones
             found = tuple(table.filter(pc.greater(table["task_id"], TOPIC[0])) for table in found)

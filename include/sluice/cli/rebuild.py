@@ -72,10 +72,15 @@ def rebuild(
     readers get the period's published results, or are told that it is being counted again. The DAG rebuild
     does the work, so Ctrl-C only ends the waiting; a rebuild that was killed goes on where it was.
 
+    A task that cannot be counted, because its metric raises on a line for example, is left out and named; the
+    others go on. Once its metric is mended, ask for it again.
+
     Examples:
       sluice rebuild logs --dry-run
       sluice rebuild logs --task hits_by_status --from 2015-05-17 --to 2015-05-20
       sluice rebuild logs --list
+
+    Exit code 1 if a task was left out.
     """
     from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
@@ -103,11 +108,20 @@ def rebuild(
 
 
 def _wait(book: Rebuilds, asked: Rebuild) -> None:
+    from sluice.storage.tables.recounts import Recounts
+
     try:
         follow_rebuild(book, asked.id, typer.echo)
     except KeyboardInterrupt:
         typer.echo(f"rebuild {asked.id} goes on without you: see {DAG} in Airflow", err=True)
         raise
+    listed = Recounts(book.engine, asked.topic).all()
+    failed = {each.key[:2]: each.failed for each in listed if each.failed}
+    mine = {version: failed[version] for version in asked.versions or () if version in failed}
+    for (task_id, version), why in mine.items():
+        typer.echo(f"task {task_id}v{version} could not be counted again: {why}")
+    if mine:
+        raise typer.Exit(1)
 
 
 def _plan(settings: Settings, database: sa.Engine, wanted: WantedRebuild) -> None:

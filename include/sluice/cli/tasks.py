@@ -158,10 +158,21 @@ def pause(name: Name) -> None:
 
 
 @app.command()
-def resume(name: Name) -> None:
-    """Count a paused or failed task again; it does not count the lines in between."""
-    task = _store().resume(name, me())
+def resume(
+    name: Name,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="As a new version, which can be filled with all earlier lines.")
+    ] = False,
+) -> None:
+    """Count a paused or failed task again; it does not count the lines in between.
+
+    With --anew it begins from nothing, as a new version: `sluice tasks backfill` then counts the lines that
+    came before, those in between included.
+    """
+    task = _store().resume(name, me(), anew=anew)
     typer.echo(f"{name}: {task.state} ({task.label})")
+    if anew:
+        typer.echo(f"its earlier lines: `sluice tasks backfill {name} --from DAY --to DAY`")
 
 
 @app.command()

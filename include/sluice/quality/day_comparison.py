@@ -8,6 +8,7 @@ from datetime import date
 
 import pandas as pd
 import pyarrow as pa
+import sqlalchemy as sa
 
 from sluice.batch.task_versions import task_versions
 from sluice.quality.day_hops import Hop, day_hops
@@ -76,12 +77,12 @@ class DayComparison:
 def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
     """Compare every version that ever counted lines of the topic; none of a day that retention dropped.
 
-    A version that the batch layer could not count on a day is left out of it: an alert says so. On other days
-    its periods that touch that day wait for it. Periods that were open until now are also compared, if they
-    can be. Raises DaysAbsent if what the batch layer computed is not there to be compared.
+    A version that the batch layer or a rebuild could not count on a day is left out of it: an alert says so.
+    On other days its periods that touch that day wait for it. Periods that were open until now are also
+    compared, if they can be. Raises DaysAbsent if what the batch layer computed is not there to be compared.
     """
     versions = task_versions(book.engine, day.topic, day.day)
-    failed = uncounted.days_by_version(book.engine, day.topic)
+    failed = _failed_days(book.engine, day.topic, versions.tasks)
     waiting = open_periods.of_topic(book.engine, day.topic)
     found: list[Comparison] = []
     standing: list[Compared] = []
@@ -116,6 +117,16 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
         compared=tuple(standing),
         skipped=lines.skipped() if lines else None,
     )
+
+
+def _failed_days(database: sa.Engine, topic: str, tasks: Iterable[ActiveTask]) -> dict[Version, set[date]]:
+    """The days on which versions could not be counted, at night or by a rebuild."""
+    found = {version: set(days) for version, days in uncounted.days_by_version(database, topic).items()}
+    ends = {(task.task_id, task.version): task.spec.span.end for task in tasks}
+    for key in Recounts(database, topic).failed():
+        if (end := ends.get(key[:2])) is not None:
+            found.setdefault(key[:2], set()).update(days_of(key[2], end(key[2])))
+    return found
 
 
 @dataclass(frozen=True)

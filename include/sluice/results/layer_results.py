@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -20,9 +21,14 @@ from sluice.results.offline_results import of_task
 from sluice.results.online_results import online_results
 from sluice.results.patience import PATIENCE_SECONDS
 from sluice.results.periods import ALWAYS
+from sluice.runtime.days import DAY_MS, begin_ms
 from sluice.runtime.settings import Settings
 from sluice.storage.hbase import HBase
 from sluice.storage.hive import Hive
+from sluice.storage.partitions import TASK_RESULTS, check_there
+from sluice.storage.postgres import engine
+from sluice.storage.tables.days import Days
+from sluice.tasks.period import LONGEST
 from sluice.tasks.spec import ActiveTask
 
 Number = int | float
@@ -55,12 +61,24 @@ class ResultLayer(StrEnum):
 def layer_results(
     settings: Settings, task: ActiveTask, layer: ResultLayer, starts: range = ALWAYS
 ) -> pa.Table:
-    """`ONLINE_RESULTS` or `OFFLINE_RESULTS` of the task's periods that begin in `starts` (ms)."""
+    """`ONLINE_RESULTS` or `OFFLINE_RESULTS` of the task's periods that begin in `starts` (ms).
+
+    Raises DaysAbsent if a day is computed and its results are not there.
+    """
     if layer == ResultLayer.OFFLINE:
         with Hive(settings) as hive:
+            book = Days(engine(settings), task.spec.topic)
+            touched = (day for day in book.computed() if _touches(day, starts))
+            check_there(hive, book, touched, [TASK_RESULTS])
             return of_task(hive, task, starts)
     with HBase.of(settings, patience=PATIENCE_SECONDS) as hbase:
         return online_results(hbase, task, starts)
+
+
+def _touches(day: date, starts: range) -> bool:
+    """Whether a period that begins in `starts` (ms) may have lines of the day."""
+    begin = begin_ms(day)
+    return begin + DAY_MS > starts.start and begin < starts.stop + LONGEST * 1000
 
 
 def each_result(found: pa.Table) -> Iterator[LayerResult]:

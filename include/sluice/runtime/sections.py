@@ -328,6 +328,8 @@ class Notifications(SettingsSection):
 
 class Metrics(SettingsSection):
     path: str = "include/metrics"
+    seconds: float = Field(60.0, gt=0)  # a metric of the team has for what is asked of it at once
+    memory_bytes: int = Field(512 << 20, ge=32 << 20)  # its process has, besides what it is made of
 
 
 def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

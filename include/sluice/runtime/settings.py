@@ -324,16 +324,19 @@ def given() -> dict[str, str]:
     }
 
 
-def metrics_folder() -> Path:
-    """The folder of a team's own metrics.
+def metrics_settings() -> Metrics:
+    """What is set of a team's own metrics.
 
     It is read without an instance, because the metrics are needed before there are settings.
     """
-    path = os.environ.get("SLUICE_METRICS__PATH")
-    if not path:
-        given = yaml.safe_load(SETTINGS_FILE.read_text()) if SETTINGS_FILE.exists() else {}
-        path = Metrics(**given.get("metrics", {})).path
-    return ROOT / path
+    given = yaml.load(SETTINGS_FILE.read_text(), _Loader) if SETTINGS_FILE.exists() else {}  # noqa: S506 - a SafeLoader
+    own = {name: os.environ.get(f"SLUICE_METRICS__{name.upper()}") for name in Metrics.model_fields}
+    return Metrics(**{**given.get("metrics", {}), **{name: text for name, text in own.items() if text}})
+
+
+def metrics_folder() -> Path:
+    """The folder of a team's own metrics."""
+    return ROOT / metrics_settings().path
 
 
 def read_secret(home: Path, name: str) -> str:

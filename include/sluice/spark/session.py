@@ -76,6 +76,8 @@ def session_config(settings: Settings) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_LINES),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BYTES),
+        "spark.executorEnv.SLUICE_METRICS__SECONDS": str(settings.metrics.seconds),
+        "spark.executorEnv.SLUICE_METRICS__MEMORY_BYTES": str(settings.metrics.memory_bytes),
         **WORKER_ENV,
     }
     # A standalone cluster's secret is in spark-defaults.conf alone: these go onto a command line.
@@ -107,7 +109,7 @@ def package_zip(folder: Path) -> Path:
     source = Path(__file__).resolve().parents[1]
     files = sorted(path for path in source.rglob("*") if path.suffix in {".py", ".typed", ".yaml"})
     contents = {str(path.relative_to(source)): path.read_bytes() for path in files}
-    contents |= {f"metrics/{SHIPPED}/{name}": text.encode() for name, text in team().sources.items()}
+    contents |= {f"metrics/{SHIPPED}/{name}": text.encode() for name, text in team().contents().items()}
     contents = {f"sluice/{name}": content for name, content in contents.items()} | shipped.compiled(source)
     digest = hashlib.sha256()
     for name, content in contents.items():

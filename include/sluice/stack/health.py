@@ -11,6 +11,8 @@ import logging
 import socket
 import ssl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlencode
@@ -23,6 +25,8 @@ from sluice.transmission import clients
 SECONDS = 5.0
 #: HBase stops its metrics for half a second when a region was opened or closed (its JmxCacheBuster).
 METRICS_AWAY_SECONDS = 2.0
+#: The number of a table's properties in what the metastore says of it.
+TABLE_PARAMETERS = 9
 #: How long Kafka's client looks for a broker.
 BOOTSTRAP_MILLISECONDS = 2_000
 # Client libraries log that a daemon is not there yet, but the exception says so too.
@@ -132,6 +136,43 @@ def metastore(settings: Settings) -> None:
 
 def metastore_databases(settings: Settings) -> frozenset[str]:
     """The names of the databases that the metastore has. Raises Unhealthy."""
+    from thrift.Thrift import TType
+
+    with _metastore_says(settings, "get_all_databases") as (protocol, field, number):
+        if number != 0 or field != TType.LIST:
+            raise Unhealthy("get_all_databases failed: see the metastore's log")
+        _, size = protocol.readListBegin()
+        return frozenset(protocol.readString() for _ in range(size))
+
+
+def metastore_mark(settings: Settings) -> str:
+    """The mark of the metastore's catalogue (`storage.hive.MARK`); "" before it has one. Raises Unhealthy."""
+    from thrift.Thrift import TType
+
+    from sluice.storage.hive import MARK, MARKED
+
+    asked = ("get_table", settings.hive.database, MARKED)
+    with _metastore_says(settings, *asked) as (protocol, field, number):
+        if number != 0 or field != TType.STRUCT:
+            return ""  # an exception: there is no such table yet
+        protocol.readStructBegin()
+        while True:
+            _, kind, of_table = protocol.readFieldBegin()
+            if kind == TType.STOP:
+                return ""
+            if of_table == TABLE_PARAMETERS and kind == TType.MAP:
+                *_, size = protocol.readMapBegin()
+                found = {protocol.readString(): protocol.readString() for _ in range(size)}
+                return str(found.get(MARK, ""))
+            protocol.skip(kind)
+
+
+@contextmanager
+def _metastore_says(settings: Settings, call: str, *texts: str) -> Iterator[tuple[Any, int, int]]:
+    """The metastore's answer to a call with these arguments: what reads it, and its type and number.
+
+    A result has number 0, an exception another one. Raises Unhealthy.
+    """
     from urllib.parse import urlsplit
 
     from thrift.protocol.TBinaryProtocol import TBinaryProtocol
@@ -146,18 +187,22 @@ def metastore_databases(settings: Settings) -> frozenset[str]:
     protocol = TBinaryProtocol(transport)
     try:
         transport.open()
-        protocol.writeMessageBegin("get_all_databases", TMessageType.CALL, 0)
+        protocol.writeMessageBegin(call, TMessageType.CALL, 0)
         protocol.writeStructBegin("arguments")
+        for number, text in enumerate(texts, 1):
+            protocol.writeFieldBegin("", TType.STRING, number)
+            protocol.writeString(text)
+            protocol.writeFieldEnd()
         protocol.writeFieldStop()
         protocol.writeStructEnd()
         protocol.writeMessageEnd()
         transport.flush()
         _, kind, _ = protocol.readMessageBegin()
-        _, field, number = _result(protocol)
-        if kind != TMessageType.REPLY or number != 0 or field != TType.LIST:
-            raise Unhealthy("get_all_databases failed: see the metastore's log")
-        _, size = protocol.readListBegin()
-        return frozenset(protocol.readString() for _ in range(size))
+        if kind != TMessageType.REPLY:
+            raise Unhealthy(f"{call} failed: see the metastore's log")
+        protocol.readStructBegin()
+        _, field, number = protocol.readFieldBegin()
+        yield protocol, int(field), int(number)
     except (TTransportException, OSError) as error:
         raise Unhealthy(str(error)) from error
     finally:
@@ -165,30 +210,37 @@ def metastore_databases(settings: Settings) -> frozenset[str]:
 
 
 def sql(settings: Settings) -> None:
-    """Open a session and ask for the databases' names: they are those of the metastore.
+    """Open a session, ask for the databases' names, and for the mark of the instance's own catalogue.
 
-    An endpoint that came up on a catalogue of its own would answer, and every table would be empty.
+    An endpoint that came up on another catalogue would answer, and every table would be empty.
     """
     from pyhive.exc import Error
     from thrift.transport.TTransport import TTransportException
 
-    from sluice.storage.hive import connect
+    from sluice.storage.hive import MARK, MARKED, connect
 
+    own = settings.hive.database
+    asked = "metastore" not in settings.external
+    wanted, mark = metastore_mark(settings) if asked else "", ""
     try:
         connection = connect(settings.hive, 2 * SECONDS)  # the very first session loads Hive's classes
         try:
             cursor = connection.cursor()
             cursor.execute("SHOW DATABASES")
             shown = {str(name) for (name,) in cursor.fetchall()}
+            if wanted and own in shown:
+                cursor.execute(f"SHOW TABLES IN {own} LIKE '{MARKED}'")
+                if cursor.fetchall():
+                    cursor.execute(f"SHOW TBLPROPERTIES {own}.{MARKED}")
+                    mark = dict(cursor.fetchall()).get(MARK, "")
         finally:
             connection.close()
     except (TTransportException, Error, OSError) as error:
         said = getattr(error.args[0] if error.args else None, "status", None)
         raise Unhealthy(said.errorMessage if said else str(error)) from error
-    own = settings.hive.database
-    if "metastore" not in settings.external and own in metastore_databases(settings) - shown:
+    if mark != wanted or (asked and not wanted and own in metastore_databases(settings) - shown):
         raise Unhealthy(
-            f"it does not show the database {own}, which the metastore at {settings.hive.metastore} has: it "
+            f"it does not show the database {own} that the metastore at {settings.hive.metastore} has: it "
             "uses another catalogue"
         )
 
@@ -234,9 +286,3 @@ def four_letters(host: str, port: int, word: str) -> str:
             return b"".join(iter(lambda: connection.recv(4096), b"")).decode()
     except OSError as error:
         raise Unhealthy(f"ZooKeeper at {host}:{port}: {error}") from error
-
-
-def _result(protocol: Any) -> tuple[str, int, int]:
-    protocol.readStructBegin()
-    name, field, number = protocol.readFieldBegin()
-    return str(name or ""), int(field), int(number)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+import secrets
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ LATER_COLUMNS: Mapping[str, Mapping[str, str]] = {
 }
 CREATES = re.compile(r"\d+_create_(\w+)\.sql")
 OWN = frozenset(found[1] for path in SQL.iterdir() if (found := CREATES.fullmatch(path.name)))
+#: The table whose property names the catalogue, at random: `stack.health` asks for it.
+MARKED, MARK = "logs", "sluice.catalogue"
 # Rows in each round trip. With PyHive's own 1,000, half of the time is spent waiting.
 FETCH_ROWS = 10_000
 # "[CLASS] org.apache.spark.sql.SomeException: [CLASS] what happened", then the plan, the SQL or a stack.
@@ -106,12 +109,15 @@ class Hive:
             cursor.close()
 
     def ensure_tables(self) -> None:
-        """Create the missing database, tables and columns."""
+        """Create the missing database, tables and columns, and the mark by which the catalogue is known."""
         for path in sorted(SQL.glob("*.sql")):
             self.query(self._script(path))
             table = CREATES.fullmatch(path.name)
             if table and (columns := LATER_COLUMNS.get(table[1])):  # before a view asks for them
                 self._add_columns(f"{self.settings.hive.database}.{table[1]}", columns)
+        marked = f"{self.settings.hive.database}.{MARKED}"
+        if MARK not in dict(self.query(f"SHOW TBLPROPERTIES {marked}").rows):
+            self.query(f"ALTER TABLE {marked} SET TBLPROPERTIES ('{MARK}' = '{secrets.token_hex(8)}')")
 
     def columns(self, table: str) -> set[str]:
         """The names of a table's columns."""

@@ -69,10 +69,12 @@ class DaysAbsent(LookupError):
         )
 
 
-def check_there(hive: Hive, book: Days, days: Iterable[date]) -> None:
+def check_there(
+    hive: Hive, book: Days, days: Iterable[date], tables: Iterable[str] = (LOGS, TASK_RESULTS)
+) -> None:
     """Raise DaysAbsent if a day that is computed lacks its lines, or its results, which may be dropped."""
-    computed = {day for day in days if book.get(day)}
-    for table in (LOGS, TASK_RESULTS):
+    computed = book.computed().intersection(days)
+    for table in tables:
         if absent := computed - hive.days(table, book.topic):
             if table == TASK_RESULTS:
                 absent = {day for day in absent if not book.dropped(day)}

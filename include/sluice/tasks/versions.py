@@ -20,12 +20,14 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from sluice.runtime.nearest import nearest
-from sluice.storage.tables import history, locks, schema
+from sluice.storage.tables import alerts, history, locks, schema
 from sluice.tasks.changes import ChangeAction
 from sluice.tasks.spec import ActiveTask, Measure, TaskSpec
 
 #: The history names this user when the platform itself sets a task aside.
 PLATFORM = "sluice"
+#: The source of the alerts: one for each task that is set aside.
+ALERTS = "tasks"
 
 Pins = Mapping[str, int]  # value list: version
 Key = tuple[int, int]  # task id and version
@@ -243,6 +245,17 @@ def advance(connection: sa.Connection, task: Task, spec: TaskSpec, pins: Pins, *
     add_version(connection, (task.task_id, version), spec, pins, by)
     record(connection, (task.task_id, version), ChangeAction.CHANGED, by, why, specs=(task.spec, spec))
     return version
+
+
+def tell_failed(connection: sa.Connection) -> None:
+    """Bring the alerts in line with the tasks that are set aside."""
+    t, told = _tasks.c, {}
+    failed = sa.select(t.id, t.name, t.version, t.error).where(t.failed_at.is_not(None))
+    for row in connection.execute(failed.where(t.deleted_at.is_(None))):
+        label = f"{row.id}v{row.version}"
+        said = f"task {row.name} ({label}) is set aside and counts nothing: {row.error}"
+        told[label] = f"{said}. All other tasks go on"
+    alerts.sync_within(connection, ALERTS, told)
 
 
 def rewrite(connection: sa.Connection, task: Task, spec: TaskSpec, *, by: str, why: str) -> None:

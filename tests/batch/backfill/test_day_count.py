@@ -15,6 +15,7 @@ from sluice.batch.backfill.day_count import DayCount, day_prefix
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
+from sluice.engine.set_aside import Failures, TasksFailed
 from sluice.storage.tables.backfills import REBUILT
 from tests.engine.samples import LIMITS, active, line, records, spec
 from tests.state.test_backfilled import Cells
@@ -32,7 +33,7 @@ def blocks() -> list[Any]:
 
 @pytest.fixture
 def cells(monkeypatch: pytest.MonkeyPatch) -> Cells:
-    def handed(self: DayCount, day: date, plan: EnginePlan, told: Any) -> Iterator[Any]:
+    def handed(self: DayCount, day: date, plan: EnginePlan, told: Any, aside: Any) -> Iterator[Any]:
         return iter(blocks())
 
     monkeypatch.setattr(DayCount, "_blocks", handed)
@@ -65,3 +66,19 @@ def test_periods_that_are_not_wanted_are_not_written(cells: Cells) -> None:
     pointers, lines = write(cells, only={wanted.period})
     assert [each.period for each in pointers] == [wanted.period]
     assert (lines, len(cells.rows)) == (2, 1)
+
+
+def test_a_version_that_fails_is_named_and_the_others_have_their_blocks() -> None:
+    plan = EnginePlan.of(active(spec(), spec(name="other", dimensions=[])), LIMITS)
+    partials = merge(count(records([line(), line(status="404")]), plan).partials)
+    failed: Failures = {}
+    found = list(to_blocks(iter(partials.to_batches()), 1, failed.update))
+    assert {row["task_id"] for row in pa.Table.from_batches(found).to_pylist()} == {2}
+    assert list(failed) == [(1, 1)]
+    with pytest.raises(TasksFailed, match="about 2 series in one period"):
+        list(to_blocks(iter(partials.to_batches()), 1))
+
+
+def test_only_lines_and_blocks_of_versions_that_did_not_fail_are_returned(cells: Cells) -> None:
+    pointers, lines = write(cells, failures=SimpleNamespace(value={(1, 1): "it raised"}, add=None))
+    assert ({each.task_id for each in pointers}, lines) == ({2}, 2)

@@ -12,14 +12,17 @@ import sqlalchemy as sa
 
 from sluice.batch.backfill.day_count import point
 from sluice.batch.rebuild import rebuild as module
+from sluice.engine.set_aside import TasksFailed
 from sluice.runtime.days import begin_ms
 from sluice.state.blocks import BlockId
-from sluice.storage.tables import schema
+from sluice.storage.tables import alerts, recounts, schema
 from sluice.storage.tables.backfills import FILLED, REBUILT, Backfills
 from sluice.storage.tables.epochs import PeriodKey, StatePeriod, column
 from sluice.storage.tables.open_losses import open_losses, settle
 from sluice.storage.tables.rebuilds import Rebuilds, RebuildState
 from sluice.storage.tables.recounts import BlockDamage, Recounts
+from sluice.tasks.store import TaskStore
+from tests.engine.samples import spec
 from tests.state.test_backfilled import Cells
 from tests.storage.booked import DAY, NEXT, ask, commit, database, expire, lose, open_range
 
@@ -46,6 +49,7 @@ class OnePass:
     """In the place of Spark: each wanted period of the day has one block."""
 
     counted: ClassVar[list[tuple[date, str]]] = []
+    fails_on: ClassVar[dict[date, PeriodKey]] = {}  # the version of this period raises on lines of the day
     number = 0
 
     def __init__(self, spark: Any, settings: Any, hbase: Table, topic: str, cut: dict[int, int]) -> None:
@@ -53,15 +57,17 @@ class OnePass:
         self.hbase = hbase
 
     def write(
-        self, day: date, plan: Any, number: int, told: Any, *, owner: str, only: set[PeriodKey]
+        self, day: date, plan: Any, number: int, told: Any, *, owner: str, only: set[PeriodKey], failures: Any
     ) -> tuple[list[Any], int]:
         OnePass.number += 1
+        failures.value |= {self.fails_on[day][:2]: "it raised"} if day in self.fails_on else {}
         self.counted.append((day, owner))
         name = column(number, f"try{OnePass.number}")
         own = [key for key in sorted(only) if key[2] == begin_ms(day)]
         found = [point(BlockId.of(key, 1, 0), day, name, 1, owner) for key in own]
         self.hbase.put("state", [(each.row.encode(), {name: b"x"}) for each in found])
-        return found, len(found)
+        kept = [each for each in found if each.period[:2] not in failures.value]
+        return kept, len(kept)
 
 
 class Written:
@@ -97,7 +103,7 @@ class Steps:
 
     def run(self, number: int) -> None:
         spark: Any = SimpleNamespace(
-            sparkContext=SimpleNamespace(accumulator=lambda *_: SimpleNamespace(add=None))
+            sparkContext=SimpleNamespace(accumulator=lambda *_: SimpleNamespace(add=None, value={}))
         )
         settings: Any = SimpleNamespace(limits=None)
         module.run(spark, settings, number)
@@ -109,7 +115,7 @@ def steps(database: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> Steps:
     commit(database, 2, 100, 250)
     open_range(database, 1, 40)
     made = Steps(database)
-    OnePass.counted, Written.starts = [], []
+    OnePass.counted, OnePass.fails_on, Written.starts = [], {}, []
     monkeypatch.setattr(module, "engine", lambda settings: database)
     monkeypatch.setattr(module, "HBase", SimpleNamespace(of=lambda settings: made.table))
     monkeypatch.setattr(module, "DayCount", OnePass)
@@ -224,3 +230,81 @@ def test_a_day_that_expires_while_it_is_counted_is_left_out(steps: Steps) -> Non
     assert [each.period_start for each in Backfills(steps.database).pointers([e.key for e in PERIODS])] == [
         begin_ms(NEXT)
     ]
+
+
+def other(steps: Steps) -> list[StatePeriod]:
+    """The periods of a second task, which has state on both days, too."""
+    found = [StatePeriod(2, 1, begin_ms(day), 1, 1, 2, 100) for day in (DAY, NEXT)]
+    TaskStore(steps.database).apply([spec(name="other")], "test")
+    open_range(steps.database, 1, 40, task_id=2)
+    with steps.database.begin() as connection:
+        for period in found:
+            connection.execute(sa.insert(schema.state_periods).values(topic="logs", **vars(period)))
+    return found
+
+
+@pytest.mark.parametrize("point", [None, *POINTS])
+@pytest.mark.parametrize("on", [DAY, NEXT])
+def test_a_version_that_raises_stays_set_aside_and_the_others_are_switched(
+    steps: Steps, on: date, point: str | None
+) -> None:
+    """On the first day or after one of its days is staged, and killed at any step."""
+    sound = other(steps)
+    OnePass.fails_on = {on: (1, 1, 0)}
+    number = steps.book.request("logs", [(1, 1), (2, 1)], user="ann").id
+    if point is not None:
+        steps.dies_at = point
+        with pytest.raises(Killed):
+            steps.run(number)
+    steps.run(number)
+    done = steps.book.get(number)
+    assert (done.state, done.done_days, done.message) == (RebuildState.FINISHED, (DAY, NEXT), None)
+    keys = [each.key for each in PERIODS]
+    listed = Recounts(steps.database, "logs", patience=0)
+    assert listed.failed() == listed.of([*keys, *(each.key for each in sound)]) == set(keys)
+    assert {each.failed for each in listed.all()} == {"it raised"}
+    pointers = Backfills(steps.database).pointers([*keys, *(each.key for each in sound)])
+    assert [each.period for each in pointers] == [each.key for each in sound]
+    assert {row for row, _ in rows(steps) if row[:1] == b"r"} == {each.row.encode() for each in pointers}
+    assert sorted(set(Written.starts)) == [each.period_start for each in sound]
+    (told,) = alerts.open_alerts(steps.database, recounts.ALERTS)
+    assert "could not be counted again: it raised. Once that is mended, `sluice rebuild logs" in told.message
+    assert steps.book.next(datetime.now(UTC)) is None  # it is not tried for ever
+    assert not listed.touch(begin_ms(DAY), begin_ms(NEXT), 0)  # the others are compared and published
+
+    OnePass.fails_on = {}
+    steps.run(steps.book.request("logs", [(1, 1)], user="ann").id)
+    assert (listed.all(), alerts.open_alerts(steps.database, recounts.ALERTS)) == ([], [])
+    assert {each.period for each in Backfills(steps.database).pointers(keys)} == set(keys)
+
+
+def test_a_rebuild_of_nothing_but_what_raises_ends(steps: Steps) -> None:
+    OnePass.fails_on = {DAY: (1, 1, 0)}
+    number = steps.book.request("logs", [(1, 1)], user="ann").id
+    steps.run(number)
+    done = steps.book.get(number)
+    assert (done.state, done.days, done.lines) == (RebuildState.FINISHED, (), 0)
+    assert [day for day, _ in OnePass.counted] == [DAY]
+
+
+def test_a_task_whose_results_cannot_be_made_is_set_aside_and_the_others_have_theirs(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound, aside = other(steps), list[tuple[Any, ...]]()
+
+    def project(self: Written, starts: Sequence[int]) -> int:
+        if not Written.starts and not aside:
+            raise TasksFailed({(1, 1): "no result"})
+        Written.starts.extend(starts)
+        return len(starts)
+
+    monkeypatch.setattr(Written, "project_periods", project)
+    store = SimpleNamespace(
+        version=module.TaskStore(steps.database).version, set_aside=lambda *w: aside.append(w)
+    )
+    monkeypatch.setattr(module, "TaskStore", lambda _: store)
+    number = steps.book.request("logs", [(1, 1), (2, 1)], user="ann").id
+    steps.run(number)
+    assert steps.book.get(number).state == RebuildState.FINISHED
+    assert aside == [(1, 1, "no result")]
+    assert sorted(set(Written.starts)) == [each.period_start for each in sound]

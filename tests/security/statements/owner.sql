@@ -21,6 +21,8 @@ INSERT INTO d.logs VALUES ('before', 1, 'a', 'b')
 INSERT INTO d.logs (host, topic, day) SELECT host, 'a', 'b' FROM d.logs
 INSERT OVERWRITE d.logs PARTITION (topic, day) SELECT 'a', 1, 'b', 'c'
 SHOW PARTITIONS d.logs
+SHOW TBLPROPERTIES d.logs
+ALTER TABLE d.logs SET TBLPROPERTIES ('sluice.catalogue' = 'x')
 SHOW COLUMNS IN d.logs
 DESCRIBE EXTENDED d.logs host
 CREATE TABLE d.copy USING parquet AS SELECT * FROM d.logs

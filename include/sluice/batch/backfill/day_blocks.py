@@ -18,7 +18,7 @@ from sluice.engine.count import count
 from sluice.engine.outcomes import Reckoning
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
-from sluice.engine.set_aside import TasksFailed
+from sluice.engine.set_aside import Aside, TasksFailed, refuse, without
 from sluice.state.blocks import BlockId, unpack
 from sluice.state.merging import merge_into_blocks
 from sluice.transmission.line_schema import LINE_SCHEMA
@@ -40,26 +40,28 @@ BLOCKS_A_BATCH = 32
 
 
 def to_partials(
-    batches: Iterator[pa.RecordBatch], own: EnginePlan, places: pa.Table, told: Tell
+    batches: Iterator[pa.RecordBatch], own: EnginePlan, places: pa.Table, told: Tell, aside: Aside = refuse
 ) -> Iterator[pa.RecordBatch]:
     """Unique DAY_LINES to PARTIALS of `own`'s versions, merged over these batches.
 
     A line that was a dead letter when it came stays one, also one that is `barred` (`places`). `told` gets
-    what became of the others. Raises TasksFailed.
+    what became of the others. `aside` is told of versions that fail; their PARTIALS must not be used.
     """
     reckoning = Reckoning()
-    yield from merge_all(_partials(batches, own, places, reckoning)).to_batches()
+    yield from merge_all(_partials(batches, own, places, reckoning, aside), aside).to_batches()
     tell(reckoning, told)
 
 
-def to_blocks(batches: Iterator[pa.RecordBatch], series: int) -> Iterator[pa.RecordBatch]:
+def to_blocks(
+    batches: Iterator[pa.RecordBatch], series: int, aside: Aside = refuse
+) -> Iterator[pa.RecordBatch]:
     """PARTIALS to BLOCKS, which are the same for the same lines.
 
-    All rows of a period must be here together. Raises TasksFailed where a period has more than `series`
-    series.
+    All rows of a period must be here together. `aside` is told of versions that fail, or have more than
+    `series` series in a period; their BLOCKS must not be used.
     """
-    merged = merge_all(pa.Table.from_batches([batch.cast(partials_schema())]) for batch in batches)
-    blocks = list(merge_into_blocks(merged, {}, lambda _: {}, series).blocks.items())
+    merged = merge_all((pa.Table.from_batches([batch.cast(partials_schema())]) for batch in batches), aside)
+    blocks = list(_merged_into_blocks(merged, series, aside).items())
     for begin in range(0, len(blocks), BLOCKS_A_BATCH):
         some = blocks[begin : begin + BLOCKS_A_BATCH]
         yield pa.RecordBatch.from_arrays(
@@ -77,15 +79,25 @@ def to_blocks(batches: Iterator[pa.RecordBatch], series: int) -> Iterator[pa.Rec
 
 
 def _partials(
-    batches: Iterator[pa.RecordBatch], own: EnginePlan, places: pa.Table, reckoning: Reckoning
+    batches: Iterator[pa.RecordBatch], own: EnginePlan, places: pa.Table, reckoning: Reckoning, aside: Aside
 ) -> Iterator[pa.Table]:
     for batch in batches:
         alive = batch.filter(reasons(batch, own.limits, places).is_null())
         counted = count(alive.select(LINE_SCHEMA.names), replace(own, sampled=reckoning.sampled))
         if counted.failed:
-            raise TasksFailed(counted.failed)
+            aside(counted.failed)
+            own = own.without(counted.failed)  # one that hangs does so once
         reckoning.add(counted.tallies, counted.skipped)
         yield counted.partials
+
+
+def _merged_into_blocks(merged: pa.Table, series: int, aside: Aside) -> dict[BlockId, bytes]:
+    while True:
+        try:
+            return dict(merge_into_blocks(merged, {}, lambda _: {}, series).blocks)
+        except TasksFailed as failed:
+            aside(failed.failures)
+            merged = without(merged, failed.failures)
 
 
 def _lines(block: BlockId, data: bytes) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -23,6 +24,7 @@ from sluice.batch.reckoned import Tell
 from sluice.batch.scan import mapped
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
+from sluice.engine.set_aside import Aside, Failures, refuse
 from sluice.runtime import holds
 from sluice.runtime.holds import Hold
 from sluice.runtime.settings import Settings
@@ -35,6 +37,7 @@ from sluice.storage.tables.commits import Version
 from sluice.storage.tables.epochs import PeriodKey, column
 
 if TYPE_CHECKING:
+    from pyspark import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger(__name__)
@@ -63,31 +66,35 @@ class DayCount:
         *,
         owner: str = FILLED,
         only: Collection[PeriodKey] | None = None,
+        failures: Accumulator[Failures] | None = None,
     ) -> tuple[list[BackfillPointer], int]:
         """Count the day and write its blocks; returns their pointers, and how many lines they count.
 
-        number: of the backfill or rebuild. only: the periods that are wanted; None: all.
+        number: of the backfill or rebuild. only: the periods that are wanted; None: all. failures: gets the
+        versions that could not be counted, of which no pointer is returned; None: raises what one raises.
         """
         holds.wait(self.settings.home, Hold.LAYERS, log.warning)
         name = column(number, secrets.token_hex(8))
         pointers: list[BackfillPointer] = []
         cells: list[tuple[bytes, dict[bytes, bytes]]] = []
-        lines = 0
-        for row in self._blocks(day, plan, told):
+        lines = Counter[Version]()
+        for row in self._blocks(day, plan, told, refuse if failures is None else failures.add):
             period = (row.task_id, row.version, row.period_start)
             if only is not None and period not in only:
                 continue
             data = bytes(row.data)
             pointers.append(point(BlockId.of(period, row.layout, row.bucket), day, name, len(data), owner))
             cells.append((pointers[-1].row.encode(), {name: data}))
-            lines += row.lines
+            lines[period[:2]] += row.lines
             if len(cells) == BLOCKS_A_PUT:
                 self.hbase.put(STATE, cells)
                 cells = []
         self.hbase.put(STATE, cells)
-        return pointers, lines
+        gone: Failures = {} if failures is None else failures.value
+        kept = [pointer for pointer in pointers if pointer.period[:2] not in gone]
+        return kept, sum(count for version, count in lines.items() if version not in gone)
 
-    def _blocks(self, day: date, plan: EnginePlan, told: Tell) -> Iterator[_Block]:
+    def _blocks(self, day: date, plan: EnginePlan, told: Tell, aside: Aside) -> Iterator[_Block]:
         """The day's blocks (BLOCKS), as Spark makes them."""
         which = DayOf(self.topic, day)
         files = index.files_for(self.settings, which.topic, day, self.cut)
@@ -98,11 +105,11 @@ class DayCount:
         records = day_job.archived(self.spark, paths, self.cut)
         lines = day_job.unique(records, which, plan, parts)
         gone = barred(engine(self.settings), which.topic)
-        counting = partial(to_partials, own=plan, places=gone, told=told)
+        counting = partial(to_partials, own=plan, places=gone, told=told, aside=aside)
         partials = mapped(lines, counting, partials_schema())
         blocks: DataFrame = mapped(
             partials.repartition(PARTS, "task_id", "version", "period_start"),
-            partial(to_blocks, series=self.settings.limits.series),
+            partial(to_blocks, series=self.settings.limits.series, aside=aside),
             BLOCKS,
         )
         rows: Iterator[_Block] = blocks.toLocalIterator()

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sluice.engine.merge import merge
 from sluice.engine.results import results
-from sluice.engine.set_aside import TasksFailed
+from sluice.engine.set_aside import CAUGHT, TasksFailed, reason
 from sluice.state.backfilled import Backfilled, apart, keys_of, onto, read_blocks
 from sluice.state.blocks import BlockId, bucket_hash, periods, unpack
 from sluice.state.cells import online_cells
@@ -52,7 +52,8 @@ class Projection:
     def project_periods(self, starts: Sequence[int]) -> int:
         """Project all series of these periods; returns how many results were written.
 
-        Raises what DAMAGE names if a block of them cannot be read.
+        Raises what DAMAGE names if a block of them cannot be read, TasksFailed if the task's results cannot
+        be made.
         """
         keys = [(self._task.task_id, self._task.version, start) for start in starts]
         head = self._log.head()  # first, as above
@@ -61,10 +62,14 @@ class Projection:
         if failures:
             raise TasksFailed(failures)
         blocks = read_blocks(self._hbase, self._book.pointers(keys))
-        whole = merge(pa.concat_tables([rows, *apart(blocks)]))
-        if not whole.num_rows:
+        parts, version = [rows, *apart(blocks)], keys[0][:2]
+        try:
+            found = results(merge(pa.concat_tables(parts)), {version: self._task})
+        except CAUGHT as error:
+            raise TasksFailed({version: reason(error)}) from error
+        if not found.num_rows:
             return 0
-        cells = online_cells(results(whole, {keys[0][:2]: self._task}))
+        cells = online_cells(found)
         return self._hbase.put_table(RESULTS, cells, timestamp=stamp)
 
     def _speed(self, keys: pa.Table) -> pa.Table:

@@ -16,7 +16,9 @@
 
 A run that died is repeated: a rebuild that has begun keeps its cut, and its staged days. While the front-ends
 may still send again what Kafka lost, the rebuild waits, and begins anew then. Periods of which retention
-deleted lines from the archive are left out: they would be counted too small.
+deleted lines from the archive are left out: they would be counted too small. So are versions that cannot be
+counted, because their metric raises or does not end, for example: their periods stay set aside, with the
+reason, until somebody asks for them again. The others are switched.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from sluice.batch.rebuild.scope import scope, scope_of
 from sluice.batch.reckoned import Told
 from sluice.batch.task_versions import before, ranges_of
 from sluice.engine.plan import EnginePlan, Range
+from sluice.engine.set_aside import Failures, Noted, TasksFailed
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
 from sluice.state.blocks import period_prefix
@@ -62,7 +65,7 @@ def run(spark: SparkSession, settings: Settings, number: int) -> Rebuild:
     """Carry out a rebuild, or what is left of it; returns it as the book has it then.
 
     One that has to wait says so in its message. Raises UnknownRebuild, NotYet, RebuildMoved, DaysExpired,
-    FilledMeanwhile, what a task raises on the lines, and what the stores raise while a daemon is away.
+    FilledMeanwhile, and what the stores raise while a daemon is away.
     """
     book = Rebuilds(engine(settings))
     rebuild = book.get(number)
@@ -108,7 +111,7 @@ class _Run:
     def _finish(self, rebuild: Rebuild, versions: Sequence[Version]) -> None:
         """All that comes after the beginning."""
         if rebuild.state == RebuildState.COUNTING:
-            self._count(self._countable(rebuild), versions)
+            self._count(self._countable(rebuild))
             self.book.switch(rebuild.id)
             crash_point("rebuild_switched")
         keys = self.book.periods(rebuild.id)
@@ -144,14 +147,15 @@ class _Run:
         self.book.leave_out(rebuild.id, found.expired, found.days)
         return self.book.get(rebuild.id)
 
-    def _count(self, rebuild: Rebuild, versions: Sequence[Version]) -> None:
-        """Count and stage the days that are not staged yet."""
+    def _count(self, rebuild: Rebuild) -> None:
+        """Count and stage the days that are not staged yet, without versions that cannot be counted."""
         cut = {int(partition): offset for partition, offset in (rebuild.cut or {}).items()}
         wait_for(
             lambda: archived_to(index.positions_of(self.settings, self.topic, cut), cut) or None,
             f"the archive of {self.topic} has not reached the rebuild's cut: see the archiver "
             "(`sluice status`)",
         )
+        versions = self._versions(rebuild)
         backfills = Backfills(self.book.engine)
         revision = backfills.revision(self.topic)  # before the days: what is filled between shows later
         filled = [f for f in backfills.filled(self.topic) if (f.task_id, f.version) in versions]
@@ -159,9 +163,10 @@ class _Run:
         self.book.count_again(rebuild.id, again, revision)
         done = set(rebuild.done_days) - again
         for day in rebuild.days:
-            if day not in done:
+            if day not in done and day in rebuild.days:  # fewer, once a version failed
                 on_day = {(each.task_id, each.version) for each in filled if each.day == day}
-                self._stage(rebuild, day, cut, versions, on_day)
+                versions = self._versions(rebuild)
+                rebuild = self._stage(rebuild, day, cut, versions, on_day.intersection(versions))
 
     def _stage(
         self,
@@ -170,23 +175,51 @@ class _Run:
         cut: dict[int, int],
         versions: Sequence[Version],
         filled: Collection[Version],
-    ) -> None:
-        """Count a day: what the speed layer counted, and what backfills had filled of it."""
+    ) -> Rebuild:
+        """Count a day: what the speed layer counted, and what backfills had filled of it.
+
+        Returns the rebuild, without versions that failed.
+        """
+        failures = self.spark.sparkContext.accumulator({}, Noted())
         told = self.spark.sparkContext.accumulator({}, Told())  # both layers have counted them already
         keys = self.book.periods(rebuild.id)
         count = DayCount(self.spark, self.settings, self.hbase, self.topic, cut)
         ranges = ranges_of(self.book.engine, self.topic)
         plan = self._plan(versions, {version: ranges.get(version, ()) for version in versions})
-        pointers, lines = count.write(day, plan, rebuild.id, told.add, owner=REBUILT, only=keys)
+        pointers, lines = count.write(
+            day, plan, rebuild.id, told.add, owner=REBUILT, only=keys, failures=failures
+        )
         if filled:
             earlier = {version: [before(ranges[version])] for version in filled if version in ranges}
             own = self._plan(sorted(earlier), earlier)
-            more, others = count.write(day, own, rebuild.id, told.add, owner=FILLED, only=keys)
+            more, others = count.write(
+                day, own, rebuild.id, told.add, owner=FILLED, only=keys, failures=failures
+            )
             pointers, lines = pointers + more, lines + others
         crash_point("rebuild_blocks")
+        failed = Failures(failures.value)
+        rebuild = self._without(rebuild, failed)
+        pointers = [each for each in pointers if each.period[:2] not in failed]
         self.book.stage(rebuild.id, day, pointers, lines)
         crash_point("rebuild_staged")
         log.info("%s %s: %d lines, %d blocks", self.topic, day, lines, len(pointers))
+        return rebuild
+
+    def _versions(self, rebuild: Rebuild) -> list[Version]:
+        """The versions that the rebuild still has."""
+        return sorted({key[:2] for key in self.book.periods(rebuild.id)})
+
+    def _without(self, rebuild: Rebuild, failures: Failures) -> Rebuild:
+        """Give up the versions that cannot be counted: their periods stay set aside, the others go on."""
+        if not failures:
+            return rebuild
+        for version, why in failures.items():
+            log.error("rebuild %d of %s: task %dv%d is left out: %s", rebuild.id, self.topic, *version, why)
+        left = [key for key in self.book.periods(rebuild.id) if key[:2] not in failures]
+        self.book.give_up(rebuild.id, failures, scope(self.book.engine, self.topic, left).days)
+        for version in failures:
+            self._prune(version, rebuild.days)
+        return self.book.get(rebuild.id)
 
     def _plan(self, versions: Sequence[Version], ranges: Mapping[Version, Sequence[Range]]) -> EnginePlan:
         spec = TopicStore(self.book.engine).get(self.topic)
@@ -212,6 +245,10 @@ class _Run:
                     try:
                         projection.project_periods([start for *_, start in left])
                         break
+                    except TasksFailed as failed:  # as the projector does
+                        for each, why in failed.failures.items():
+                            TaskStore(database).set_aside(*each, why)
+                        break
                     except DAMAGE:
                         found = damaged(commits, self.hbase, left)
                         found += damaged_pointers(self.hbase, book.pointers(left))
@@ -227,9 +264,13 @@ class _Run:
             found = self.hbase.scan(STATE, prefix=period_prefix(key), row_filter=NAMES_ONLY)
             old = [(row, [name for name in cells if column_seq(name) <= last]) for row, cells in found]
             self.hbase.delete(STATE, [(row, names) for row, names in old if names])
-        book = Backfills(self.book.engine)
         for version in sorted({key[:2] for key in keys}):
-            for day in rebuild.days:
-                for owner in (REBUILT, FILLED):
-                    prefix = day_prefix(version, day, owner)
-                    prune(self.hbase, prefix, book.rows_at(prefix))
+            self._prune(version, rebuild.days)
+
+    def _prune(self, version: Version, days: Collection[date]) -> None:
+        """Delete the version's blocks of these days that nothing points to."""
+        book = Backfills(self.book.engine)
+        for day in days:
+            for owner in (REBUILT, FILLED):
+                prefix = day_prefix(version, day, owner)
+                prune(self.hbase, prefix, book.rows_at(prefix))

@@ -15,7 +15,7 @@ from sluice.monitoring.flow.seen import DagRuns, FlowAnswers
 from sluice.monitoring.lag.consumer_lag import ConsumingJob
 from sluice.storage.tables import recounts
 from sluice.storage.tables.alerts import Alert
-from sluice.tasks.versions import TaskState
+from sluice.tasks.versions import ALERTS as TASKS
 
 #: Paragraphs of the runbook.
 DAEMON, SPEED, LAG = "a-daemon-lives-and-does-not-work", "the-speed-layer-is-stuck", "lag"
@@ -65,6 +65,7 @@ OF_SOURCE = {
     "job archiver": ("archive", LAG),
     "job speed_layer": ("speed", SPEED),
     recounts.ALERTS: ("speed", LOST_STATE),
+    TASKS: ("speed", TASK),
     "nightly": ("nightly", TASK),
     "reconcile": ("reconcile", DAY),
     "open_periods": ("reconcile", DAY),
@@ -96,7 +97,7 @@ _FAILED_RUN = re.compile(r" failed in run (\S{1,250}): ")
 
 def troubles(seen: FlowAnswers) -> list[Trouble]:
     """All that hurts; what is broken comes first."""
-    parts = (_alerts(seen), _daemons(seen), _silent(seen), _agents(seen), _late(seen), _tasks(seen))
+    parts = (_alerts(seen), _daemons(seen), _silent(seen), _agents(seen), _late(seen))
     return sorted(chain(*parts), key=lambda each: not each.bad)
 
 
@@ -149,8 +150,8 @@ def _alerts(seen: FlowAnswers) -> Iterator[Trouble]:
             failed = _FAILED_RUN.search(alert.message)
             run = FlowRun(dag, failed[1], "failed") if failed else run
         topic = alert.name.partition(": ")[0] if alert.source == recounts.ALERTS else ""
-        said = alert.message or alert.name
-        yield Trouble(box, said, section, since=alert.raised_at, run=run, recounted=topic)
+        said, bad = alert.message or alert.name, alert.source != TASKS
+        yield Trouble(box, said, section, bad=bad, since=alert.raised_at, run=run, recounted=topic)
 
 
 def _place(alert: Alert, tiers: Mapping[str, str]) -> tuple[str, str]:
@@ -213,10 +214,3 @@ def _late(seen: FlowAnswers) -> Iterator[Trouble]:
         if commits > RESULTS_LATE:
             message = f"{commits:,.0f} commits have no results in HBase yet"
             yield Trouble("projector", message, RESULTS, bad=False)
-
-
-def _tasks(seen: FlowAnswers) -> Iterator[Trouble]:
-    failed = sum(figure(seen.figures, "sluice_tasks", state=TaskState.FAILED))
-    if failed:
-        message = "1 task is set aside" if failed == 1 else f"{failed:.0f} tasks are set aside"
-        yield Trouble("speed", f"{message} and counts nothing", TASK, bad=False)

@@ -82,6 +82,11 @@ class Days:
         found = self._days(schema.days.c.day == day)
         return found[0] if found else None
 
+    def computed(self) -> set[date]:
+        """All days that are computed."""
+        query = sa.select(schema.days.c.day).where(schema.days.c.topic == self.topic)
+        return {row.day for row in self._rows(query)}
+
     def of_run(self, run_id: str) -> list[Day]:
         """The days whose last computation is this run's, in order."""
         return self._days(schema.days.c.run_id == run_id)

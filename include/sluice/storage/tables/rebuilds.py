@@ -15,7 +15,7 @@ new era after the cut was fixed, the rebuild begins anew, with another cut.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -217,8 +217,7 @@ class Rebuilds:
         # One that has begun does not take what is set aside now, and it may never end.
         asked = {e.topic for e in open_ if e.versions is None and e.state == RebuildState.REQUESTED}
         r = schema.recounts.c
-        free = sa.and_(r.rebuild_id.is_(None), ~r.switched, ~r.expired)
-        query = sa.select(r.topic).distinct().where(free).order_by(r.topic)
+        query = sa.select(r.topic).distinct().where(recounts.free()).order_by(r.topic)
         with self.engine.connect() as connection:
             topics = [topic for topic in connection.scalars(query) if topic not in asked]
         return self.request(topics[0], None, user=PLATFORM).id if topics else None
@@ -282,9 +281,20 @@ class Rebuilds:
         with self.engine.begin() as connection:
             rebuild = _hold(connection, number, RebuildState.COUNTING)
             recounts.expire(connection, rebuild.topic, keys, number)
-            named = [day.isoformat() for day in sorted(days)]
-            done = [day.isoformat() for day in rebuild.done_days if day in days]
-            _set(connection, number, days=named, done_days=done)
+            _set_days(connection, rebuild, days)
+
+    def give_up(self, number: int, failures: Mapping[Version, str], days: Collection[date]) -> None:
+        """Go on without these versions, which could not be counted, and with these days.
+
+        Their periods stay on the set-aside list, with the reason. Raises RebuildMoved.
+        """
+        with self.engine.begin() as connection:
+            rebuild = _hold(connection, number, RebuildState.COUNTING)
+            for task_id, version in failures:
+                own = _staged.c.task_id == task_id, _staged.c.version == version
+                connection.execute(sa.delete(_staged).where(_staged.c.rebuild_id == number, *own))
+            recounts.fail(connection, rebuild.topic, failures, number)
+            _set_days(connection, rebuild, days)
 
     def stage(self, number: int, day: date, pointers: Sequence[BackfillPointer], lines: int) -> None:
         """Note the blocks of a day that were written; nobody reads them yet. Raises RebuildMoved."""
@@ -371,6 +381,12 @@ def _hold(connection: sa.Connection, number: int, *states: RebuildState) -> Rebu
 
 def _set(connection: sa.Connection, number: int, **values: Any) -> None:
     connection.execute(sa.update(_t).where(_t.c.id == number).values(**values))
+
+
+def _set_days(connection: sa.Connection, rebuild: Rebuild, days: Collection[date]) -> None:
+    """Let the rebuild count only these days."""
+    done = [day.isoformat() for day in rebuild.done_days if day in days]
+    _set(connection, rebuild.id, days=[day.isoformat() for day in sorted(days)], done_days=done)
 
 
 def _check(connection: sa.Connection, rebuild: Rebuild) -> None:

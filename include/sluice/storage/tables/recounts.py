@@ -11,12 +11,14 @@ it again; its results are written, and the row is gone. If the period is damaged
 begins again, and no rebuild under way can end it.
 
 If retention deleted lines of a period from the archive (`archive_expiry`), its count would be too small. Its
-row stays: it is *expired*, and no rebuild takes it.
+row stays: it is *expired*, and no rebuild takes it. If a rebuild could not count its version, because a
+metric raises for example, its row stays, too: it has *failed*, and only a rebuild that somebody asks for
+takes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -40,7 +42,7 @@ _WANTED = sa.Table(
     prefixes=["TEMPORARY"],
 )
 #: What a row has that begins again.
-_BEGUN = {"since": sa.func.now(), "rebuild_id": None, "switched": False, "expired": False}
+_BEGUN = {"since": sa.func.now(), "rebuild_id": None, "switched": False, "expired": False, "failed": None}
 #: Of a row that somebody asked for, once it cannot be counted.
 ASKED = "somebody asked to count it again"
 #: The source of the alerts: one for each task version with damaged periods.
@@ -49,6 +51,10 @@ COUNTED_AGAIN = "It is being counted again from the archive, and readers are tol
 CANNOT_BE_COUNTED = (
     "It cannot be counted again, because retention deleted lines of it from the archive "
     "(retention.archive_days). Readers get only what was published of it"
+)
+NOT_REBUILT = (
+    "It could not be counted again: {why}. Once that is mended, `sluice rebuild {topic} --task {task}` "
+    "counts it. Readers get only what was published of it"
 )
 #: What is said of each period is cut to this many characters.
 SAID = 500
@@ -75,6 +81,7 @@ class Recount:
     rebuild_id: int | None
     switched: bool
     expired: bool = False
+    failed: str | None = None
 
     @property
     def key(self) -> PeriodKey:
@@ -85,6 +92,8 @@ class Recount:
         """What becomes of it, in words."""
         if self.expired:
             return "cannot be counted again: retention deleted lines of it from the archive"
+        if self.failed:
+            return f"could not be counted again: {self.failed}; ask for it once that is mended"
         return "waits for a rebuild" if self.rebuild_id is None else f"rebuild {self.rebuild_id}"
 
 
@@ -142,8 +151,11 @@ class Recounts:
 
     def waiting(self) -> set[PeriodKey]:
         """The periods that a rebuild may take, and none has yet."""
-        free = sa.and_(~_t.c.switched, _t.c.rebuild_id.is_(None), ~_t.c.expired)
-        return {each.key for each in self._read(free)}
+        return {each.key for each in self._read(free())}
+
+    def failed(self) -> set[PeriodKey]:
+        """The periods of versions that a rebuild could not count."""
+        return {each.key for each in self._read(_t.c.failed.is_not(None))}
 
     def expired(self) -> set[PeriodKey]:
         """The periods that cannot be counted again."""
@@ -158,10 +170,10 @@ class Recounts:
         """Whether the comparison of a day, [begin, end) in ms, waits for a period of the list.
 
         longest: no period is longer, ms. A period that is never counted again holds up only the day in which
-        it begins: of the other days' comparisons it is left out.
+        it begins: of the other days' comparisons it is left out. A version that failed holds up none.
         """
         since = sa.case((_t.c.expired, begin), else_=begin - longest)
-        inside = sa.and_(_t.c.period_start >= since, _t.c.period_start < end)
+        inside = sa.and_(_t.c.period_start >= since, _t.c.period_start < end, _t.c.failed.is_(None))
         return bool(self._read(inside))
 
     def unsettled(self) -> set[Version]:
@@ -244,6 +256,20 @@ def expire(connection: sa.Connection, topic: str, keys: Collection[PeriodKey], n
     tell(connection, topic)
 
 
+def fail(connection: sa.Connection, topic: str, failures: Mapping[Version, str], number: int) -> None:
+    """Let this rebuild not go on with these versions, and no other one take them by itself."""
+    for (task_id, version), why in failures.items():
+        own = sa.and_(_t.c.topic == topic, _t.c.task_id == task_id, _t.c.version == version)
+        values = {"failed": why[:SAID], "rebuild_id": None, "why": sa.func.coalesce(_t.c.why, ASKED)}
+        connection.execute(sa.update(_t).where(own, _t.c.rebuild_id == number).values(**values))
+    tell(connection, topic)
+
+
+def free() -> sa.ColumnElement[bool]:
+    """Which periods a rebuild takes by itself."""
+    return sa.and_(~_t.c.switched, _t.c.rebuild_id.is_(None), ~_t.c.expired, _t.c.failed.is_(None))
+
+
 def drop_state(connection: sa.Connection, topic: str, keys: Sequence[PeriodKey]) -> None:
     """Make the state of these periods unreadable: columns of commits up to now are of no use any more."""
     t = schema.state_periods.c
@@ -257,13 +283,13 @@ def tell(connection: sa.Connection, topic: str) -> None:
     n = schema.tasks.c.name
     query = (
         sa.select(
-            *(_t.c.task_id, _t.c.version, n, _t.c.expired, sa.func.count().label("periods")),
+            *(_t.c.task_id, _t.c.version, n, _t.c.expired, _t.c.failed, sa.func.count().label("periods")),
             *(sa.func.min(_t.c.period_start).label("first"), sa.func.max(_t.c.period_start).label("last")),
             sa.func.min(_t.c.why).label("why"),
         )
         .select_from(_t.outerjoin(schema.tasks, schema.tasks.c.id == _t.c.task_id))
         .where(_t.c.topic == topic, _t.c.why.is_not(None), ~_t.c.switched)
-        .group_by(_t.c.task_id, _t.c.version, n, _t.c.expired)
+        .group_by(_t.c.task_id, _t.c.version, n, _t.c.expired, _t.c.failed)
     )
     told = {}
     for row in connection.execute(query):
@@ -274,6 +300,9 @@ def tell(connection: sa.Connection, topic: str) -> None:
         said, name = COUNTED_AGAIN, f"{topic}: task {label}"
         if row.expired:
             said, name = CANNOT_BE_COUNTED, f"{name}, expired"
+        elif row.failed:
+            task = row.name or label
+            said, name = NOT_REBUILT.format(why=row.failed, topic=topic, task=task), f"{name}, failed"
         told[name] = (
             f"task {row.name or label} ({label}), {when}: {row.why}. Its other periods and all other tasks "
             f"go on. {said}"
@@ -284,7 +313,12 @@ def tell(connection: sa.Connection, topic: str) -> None:
 def row_of(topic: str, key: PeriodKey) -> dict[str, Any]:
     """A new row of the list."""
     names = ("topic", "task_id", "version", "period_start")
-    return {**dict(zip(names, (topic, *key), strict=True)), "switched": False, "expired": False}
+    return {
+        **dict(zip(names, (topic, *key), strict=True)),
+        "switched": False,
+        "expired": False,
+        "failed": None,
+    }
 
 
 def parts(values: Sequence[Any]) -> Iterator[list[Any]]:

@@ -541,6 +541,7 @@ recounts = Table(
     Column("switched", Boolean, nullable=False, server_default="false"),
     # Whether the archive lacks lines of it that retention deleted: no rebuild takes it.
     Column("expired", Boolean, nullable=False, server_default="false"),
+    Column("failed", Text),  # why a rebuild could not count the version; none takes it by itself then
 )
 
 # Blocks that a rebuild has written and not switched yet: rows of `backfill_blocks` to come.

@@ -35,7 +35,7 @@ final class Options {
   static final Set<String> OF_TABLES = Set.of("path", "recursivefilelookup", "task", "version");
 
   /** What a table or view may say about itself. */
-  static final Set<String> PROPERTIES = Set.of("comment", "sluice.comment", "sluice.table");
+  static final Set<String> PROPERTIES = Set.of("comment", "sluice.catalogue", "sluice.comment", "sluice.table");
 
   /** Sources that a table may have. */
   static final Set<String> SOURCES = Set.of("parquet", "sluice.sql.results");

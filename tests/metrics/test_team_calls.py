@@ -1,0 +1,261 @@
+"""A team's metric that does not end, ends its process, or takes memory without end, harms no other."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sluice.engine.count import count
+from sluice.engine.plan import EnginePlan
+from sluice.engine.trial import failure
+from sluice.metrics import Metric, registry
+from sluice.metrics.team import Team, load
+from sluice.metrics.team_calls import PROCESSES
+from sluice.metrics.team_metric import UserMetricFailed
+from sluice.runtime.sections import Limits
+from sluice.tasks.spec import ActiveTask, TaskSpec
+from sluice.tasks.topic_spec import TopicSpec
+from tests.metrics.states import numeric
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 4.0
+METRIC = """
+import ctypes, os, signal, sys, time
+import numpy as np
+from sluice.metrics.user import UserMetric
+{0}
+class Faulty(UserMetric[float]):
+    name = {1!r}
+    def zero(self): return 0.0
+    def add(self, state, values):
+        {2}
+        return state + float(values.sum())
+    def merge(self, a, b):
+        {3}
+        return a + b
+    def result(self, state):
+        {4}
+        return state
+"""
+SLEEPS, SPINS = "time.sleep(3600)", "while True: pass"
+#: It holds the interpreter, so no thread of its process can end it.
+HOLDS = "import re; re.match(r'(a+)+$', 'a' * 60 + 'b')"
+EXITS, CRASHES = "os._exit(3)", "ctypes.string_at(0)"
+KILLED, CLOSES = "os.kill(os.getpid(), signal.SIGKILL)", "os.closerange(3, 100); time.sleep(3600)"
+GROWS, EATS = "x = [bytearray(1 << 20) for _ in range(1 << 20)]", "np.zeros(1 << 40, np.uint8)"
+#: What is said of each.
+SAID = {
+    SLEEPS: "it did not end within 4 s (metrics.seconds)",
+    SPINS: "it did not end within 4 s (metrics.seconds)",
+    HOLDS: "it did not end within 4 s (metrics.seconds)",
+    EXITS: "it ended its process with exit code 3",
+    CRASHES: "its process ended by SIGSEGV",
+    KILLED: "its process ended by SIGKILL",
+    CLOSES: "it closed the socket of its process",
+    GROWS: "it took more than 128 MiB of memory (metrics.memory_bytes)",
+    EATS: "it took more than 128 MiB of memory (metrics.memory_bytes)",
+}
+#: What ends no process, and is said of it.
+MILD = {
+    "sys.exit(4)": "SystemExit: 4",
+    "raise KeyboardInterrupt": "KeyboardInterrupt: ",
+    "raise GeneratorExit": "GeneratorExit: ",
+    "return self": "Object of type Faulty is not JSON serializable",
+    "return np.zeros(3)": "Object of type ndarray is not JSON serializable",
+}
+
+
+@pytest.fixture(autouse=True)
+def bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("sluice.metrics.team.KNOWN", tmp_path / "known")
+    monkeypatch.setenv("SLUICE_METRICS__SECONDS", str(SECONDS))
+    monkeypatch.setenv("SLUICE_METRICS__MEMORY_BYTES", str(128 << 20))
+    PROCESSES.end()  # those that are idle have other bounds
+    yield
+    PROCESSES.end()
+
+
+def source(name: str, *, head: str = "", add: str = "", merge: str = "", result: str = "") -> str:
+    return METRIC.format(head, name, add or "pass", merge or "pass", result or "pass")
+
+
+def team(**files: str) -> Team:
+    return load({f"{name}.py": text for name, text in files.items()}, lambda _: False)
+
+
+def one(**faults: str) -> Metric:
+    found = team(faulty=source("faulty", **faults))
+    assert not found.problems
+    return found.metrics["faulty"]
+
+
+def summed(metric: Metric) -> list[float]:
+    (accumulator,) = metric.accumulators
+    return metric.results(accumulator.add(numeric([0, 0, 1], [1.0, 2.0, 4.0], 2))).values.tolist()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [SLEEPS, HOLDS, EXITS, CRASHES, GROWS]
+    + [pytest.param(fault, marks=pytest.mark.long) for fault in (SPINS, KILLED, CLOSES, EATS)],
+)
+def test_a_metric_fails_in_bounded_time_and_the_next_one_goes_on(fault: str) -> None:
+    """Also with what the other one needs: the process, and its memory, are new ones."""
+    metrics = team(faulty=source("faulty", add=fault), sound=source("sound")).metrics
+    assert summed(metrics["sound"]) == [3.0, 4.0]
+    began = time.monotonic()
+    with pytest.raises(UserMetricFailed) as failed:
+        summed(metrics["faulty"])
+    assert str(failed.value).startswith("metric 'faulty' of faulty.py failed in add: ")
+    assert SAID[fault] in str(failed.value)
+    assert time.monotonic() - began < 20 * SECONDS
+    assert summed(metrics["sound"]) == [3.0, 4.0]
+
+
+def test_whatever_it_raises_or_returns_its_process_goes_on() -> None:
+    for number, (fault, said) in enumerate(MILD.items()):
+        name = f"mild{number}"
+        metric = team(**{name: source(name, add=fault)}).metrics[name]
+        with pytest.raises(UserMetricFailed, match=f"failed in add: .*{re.escape(said)}"):
+            summed(metric)
+    assert len(PROCESSES._idle) == 1
+
+
+@pytest.mark.parametrize("where", ["merge", "result"])
+def test_wherever_it_hangs(where: str) -> None:
+    metric = one(**{where: "while " + ("a + b" if where == "merge" else "True") + ": pass"})
+    (accumulator,) = metric.accumulators
+    states = accumulator.add(numeric([0, 1], [1.0, 2.0], 2))
+    with pytest.raises(UserMetricFailed, match=f"failed in {where}: it did not end within 4 s"):
+        metric.results(accumulator.merge(states, numeric([0, 0], [0.0, 0.0], 1).groups, 1))
+
+
+@pytest.mark.parametrize(
+    ("head", "says"),
+    [
+        (SLEEPS, "failed in load: it did not end within 4 s"),
+        (EXITS, "failed in load: it ended its process with exit code 3"),
+        (GROWS, "failed in load: it took more than 128 MiB"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_is_left_out(head: str, says: str) -> None:
+    found = team(faulty=source("faulty", head=head), sound=source("sound"))
+    assert list(found.metrics) == ["sound"]
+    assert says in found.problems["faulty.py"]
+    began = time.monotonic()  # the next program need not wait again
+    assert says in team(faulty=source("faulty", head=head)).problems["faulty.py"]
+    assert time.monotonic() - began < SECONDS / 2
+
+
+def test_no_process_runs_for_files_that_are_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = source("sound")
+    known = team(sound=text)
+    monkeypatch.setattr(PROCESSES, "ask", None)
+    assert list(team(sound=text).metrics) == ["sound"]
+    folder = known.write(tmp_path)
+    (tmp_path / "known").rename(tmp_path / "gone")
+    monkeypatch.setenv("SLUICE_METRICS__PATH", str(folder))  # as Spark's workers have it
+    assert list(team(sound=text).metrics) == ["sound"]
+
+
+def test_a_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
+    """Only what fails twice is the metric's fault."""
+    once = f"p = {str(tmp_path / 'once')!r}; os.path.exists(p) or (open(p, 'w'), os.kill(os.getpid(), 9))"
+    assert summed(one(add=once)) == [3.0, 4.0]
+
+
+def test_a_stop_of_both_processes_is_no_time_of_the_metric() -> None:
+    """As when a machine is suspended: the process that asks is stopped, too."""
+    metric = one(add="time.sleep(0.5)")
+    reader, writer = os.pipe()
+    if (asking := os.fork()) == 0:
+        done = b"failed"
+        try:
+            (accumulator,) = metric.accumulators
+            os.write(writer, b"begun")
+            accumulator.add(numeric([0], [1.0], 1))
+            done = b"done"
+        finally:
+            os.write(writer, done)
+            os._exit(0)
+    assert os.read(reader, 5) == b"begun"
+    time.sleep(0.2)
+    os.kill(asking, signal.SIGSTOP)
+    time.sleep(1.3 * SECONDS)
+    os.kill(asking, signal.SIGCONT)
+    assert os.read(reader, 6) == b"done"
+    os.waitpid(asking, 0)
+
+
+def test_threads_do_not_wait_for_a_metric_that_hangs() -> None:
+    metrics = team(faulty=source("faulty", add=SLEEPS), sound=source("sound")).metrics
+    failed = list[UserMetricFailed]()
+
+    def hang() -> None:
+        try:
+            summed(metrics["faulty"])
+        except UserMetricFailed as error:
+            failed.append(error)
+
+    waiting = threading.Thread(target=hang)
+    waiting.start()
+    for _ in range(3):
+        assert summed(metrics["sound"]) == [3.0, 4.0]
+    waiting.join()
+    assert len(failed) == 1
+
+
+def test_its_measures_are_its_own() -> None:
+    assert summed(one(add="values.sort(); values[:] += 0")) == [3.0, 4.0]
+
+
+def test_only_its_own_task_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a pass of either layer, and when a task is tried before it is saved."""
+    found = team(faulty=source("faulty", add="values.max() < 500 or time.sleep(3600)"))
+    monkeypatch.setitem(registry.team().metrics, "faulty", found.metrics["faulty"])
+    registry.metric.cache_clear()
+    registry.all_accumulators.cache_clear()
+    registry.accumulator_columns.cache_clear()
+    try:
+        _count_both()
+    finally:
+        monkeypatch.undo()
+        registry.metric.cache_clear()
+        registry.all_accumulators.cache_clear()
+        registry.accumulator_columns.cache_clear()
+
+
+def _count_both() -> None:
+    def task(number: int, *metrics: str) -> ActiveTask:
+        spec = {"name": f"t{number}", "topic": "logs", "period": "60s", "measure": {"field": "bytes"}}
+        return ActiveTask(number, 1, TaskSpec.model_validate({**spec, "dimensions": [], "metrics": metrics}))
+
+    lines = [
+        f'h - - [17/May/2015:10:05:0{n} +0000] "GET / HTTP/1.1" 200 {n * 100}'.encode() for n in range(9)
+    ]
+    tasks = [task(1, "count", "faulty"), task(2, "count", "sum")]
+    topic = TopicSpec(name="logs")
+    assert failure(tasks[0].spec, topic, lines[:3], Limits()) is None
+    said = failure(tasks[0].spec, topic, lines, Limits())
+    late = "it did not end within 4 s (metrics.seconds)"
+    assert said == f"UserMetricFailed: metric 'faulty' of faulty.py failed in add: {late}"
+    batch = pa.record_batch(
+        {
+            "partition": pa.array(np.zeros(len(lines), np.int32)),
+            "offset": pa.array(np.arange(len(lines))),
+            "line": pa.array(lines, pa.binary()),
+        }
+    )
+    counted = count(batch, EnginePlan.of(tasks, Limits(), topic))
+    assert counted.failed == {(1, 1): said}
+    assert set(counted.partials.column("task_id").to_pylist()) == {2}
