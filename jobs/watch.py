@@ -4,8 +4,8 @@
 
 It restarts sick daemons (`stack.watch`), shows what operators read (`monitoring.observer`), keeps the SQL
 tables to the tasks (`sql.keeper`), deletes from Kafka what is archived (`archive.trimming`), keeps what only
-PostgreSQL knows in HDFS, too (`backup.definition_files`), and holds intake while a disk is nearly full
-(`stack.disk_guard`).
+PostgreSQL knows in HDFS, too (`backup.definition_files`), holds intake while a disk is nearly full
+(`stack.disk_guard`), and ends a safe mode of HDFS that would last for ever (`stack.safe_mode`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sluice.sql.keeper import TableKeeper
 from sluice.stack import watch
 from sluice.stack.disk_guard import DiskGuard
 from sluice.stack.log import DaemonLog
+from sluice.stack.safe_mode import SafeModeExit
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -41,6 +42,7 @@ def main() -> None:
     end_with_parent()
     keeper, observer = TableKeeper(settings, say), Observer(settings, say)
     trimmer, definitions = KafkaTrimmer(settings, say), DefinitionKeeper(settings, say)
+    safe_mode = SafeModeExit(settings, say)
     garbage.loaded()
     DiskGuard(settings, say).start()
 
@@ -49,6 +51,7 @@ def main() -> None:
         keeper(problems)
         trimmer(problems)
         definitions(problems)
+        safe_mode(problems)
 
     watch.run(settings, say, looked, restarts=not only_look)
 

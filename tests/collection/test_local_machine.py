@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from sluice.collection import local_machine
 from sluice.collection.agent import Agent, folder
+from sluice.collection.channel_log import FILL
 from sluice.collection.errors import AgentError
 from sluice.collection.hosting import Hosting
-from sluice.collection.local_machine import CLEAN, HOLD, LocalMachine
+from sluice.collection.local_machine import CLEAN, HOLD, TORN, LocalMachine
 from sluice.collection.machine import Machine, ProcessState, Status
 from sluice.collection.pattern import Pattern
 from sluice.runtime.settings import Settings
+from sluice.storage.tables import open_losses
 
 
 @pytest.fixture
@@ -128,3 +131,27 @@ def test_the_end_of_a_log_is_read_and_a_log_that_is_not_there_is_empty(
 def test_the_core_alone_knows_no_other_machine(settings: Settings) -> None:
     with pytest.raises(AgentError, match="host 'h1': other hosts need the package sluice_hosts"):
         Hosting().machine(settings, "h1")
+
+
+def test_a_torn_channel_is_mended_once_the_front_ends_are_asked(
+    settings: Settings, machine: Machine, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edge, data = replace(agent, channel="file"), folder(settings, agent.name) / "channel" / "data"
+    data.mkdir(parents=True)
+    log = data / "log-1"
+    log.write_bytes(b"\x7f\x00\x00\x10\x00half a record" + FILL * 100)
+    asked: list[str] = []
+
+    def ask(engine: object, topic: str) -> None:
+        asked.append(topic)
+        if len(asked) == 1:
+            raise ConnectionError("PostgreSQL is away")
+
+    monkeypatch.setattr(local_machine, "engine", lambda settings: None)
+    monkeypatch.setattr(open_losses, "ask", ask)
+    assert machine.mend(agent) == ""  # of memory
+    with pytest.raises(ConnectionError):
+        machine.mend(edge)
+    assert "log-1 was torn at byte 0" in machine.mend(edge)
+    assert (folder(settings, agent.name) / TORN / "log-1.0").read_bytes().endswith(b"half a record")
+    assert (machine.mend(edge), asked) == ("", ["logs", "logs"])

@@ -16,8 +16,8 @@ PACKAGES = {path.parent.name: path.parent for path in (ROOT / "include" / "sluic
     "hosts": ROOT / "include" / "sluice_hosts",
 }
 #: Tests of what is no package. dags and plugins test the folders of their names,
-#: browser the console's pages, containers the image, pins what is pinned.
-BESIDE = {"browser", "containers", "dags", "docs", "e2e", "pins", "plugins", "security"}
+#: browser the console's pages, containers the image, cuts stores that lost their power, pins what is pinned.
+BESIDE = {"browser", "containers", "cuts", "dags", "docs", "e2e", "pins", "plugins", "security"}
 FILES = sorted(path.relative_to(TESTS) for folder in PACKAGES for path in (TESTS / folder).rglob("test_*.py"))
 
 

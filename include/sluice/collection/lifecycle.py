@@ -218,5 +218,7 @@ def _say_moved(agent: Agent, moved: Mapping[str, tuple[int, int]], log: Log) -> 
 
 
 def _recover(machine: Machine, agent: Agent, log: Log) -> None:
-    """Have lines read again that a memory channel may have lost when its agent ended."""
+    """Have lines sent again that the agent's channel may have lost when it ended."""
+    if done := machine.mend(agent):
+        log(f"{agent.name}: {done}")
     _say_moved(agent, machine.recover(agent, MEMORY_BYTES), log)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from sluice.collection import metrics, position
+from sluice.collection import channel_log, metrics, position
 from sluice.collection.agent import LOCAL, Agent, folder
 from sluice.collection.command import agent_command
 from sluice.collection.machine import AgentFiles, ProcessState, Status, Texts
@@ -16,10 +16,14 @@ from sluice.collection.pattern import Pattern
 from sluice.runtime import detached
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
+from sluice.storage.postgres import engine
+from sluice.storage.tables import open_losses
 
 #: Files in an agent's folder. `hold` stops its input; `clean` says that its memory held nothing when it
 #: ended.
 HOLD, CLEAN = "hold", "clean"
+#: The folder of what was torn off the ends of a file channel's logs.
+TORN = "torn"
 
 
 class LocalMachine:
@@ -143,6 +147,20 @@ class LocalMachine:
         moved = position.rewind(where / "position.json", held, agent.max_line)
         ended.touch()
         return moved
+
+    def mend(self, agent: Agent) -> str:
+        where = folder(self._settings, agent.name)
+        found = channel_log.torn(where / "channel") if agent.channel == "file" else None
+        if found is None:
+            return ""
+        # Before it is mended: if this fails, it is tried again.
+        open_losses.ask(engine(self._settings), agent.topic)
+        kept = found.mend(where / TORN)
+        return (
+            f"its channel's {found.path.name} was torn at byte {found.end:,}: what followed was not whole on "
+            f"the disk, and is in {kept} now. The front-ends' files are held against what was counted, and "
+            "what is missing is sent again"
+        )
 
     def log_files(self, front_end: str, patterns: Iterable[Pattern]) -> Mapping[str, Path]:
         name = self._identity(front_end)

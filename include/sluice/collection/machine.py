@@ -155,6 +155,12 @@ class Machine(Protocol):
     def recover(self, agent: Agent, held: int) -> Mapping[str, tuple[int, int]]:
         """Take a stopped edge back if its channel may have lost lines: by `held`, which it may hold."""
 
+    def mend(self, agent: Agent) -> str:
+        """Have a stopped agent's file channel start although the end of its log is torn.
+
+        What it may have lost will be sent again. Returns what was done, for the log. Raises DBAPIError.
+        """
+
     def log_files(self, front_end: str, patterns: Iterable[Pattern]) -> Mapping[str, ReadableFile]:
         """The log files of a front-end, by their name in the records."""
 

@@ -15,8 +15,8 @@ from sluice.stack.daemon import Unhealthy
 from sluice.stack.health import jmx
 from sluice.storage.tables import alerts
 
-#: The source of the alert.
-SOURCE = "hdfs"
+#: The source of the alert, and its name.
+SOURCE, NAME = "hdfs", "namenode"
 #: Of its heap, for a file, a directory or a block. A file of the archive with its block takes 249 bytes, and
 #: the NameNode needs some heap beside them.
 OBJECT_BYTES = 150
@@ -35,7 +35,7 @@ def tell(settings: Settings, database: sa.Engine) -> None:
         heap = int(memory["HeapMemoryUsage"]["max"])
     except (Unhealthy, KeyError):
         return
-    alerts.sync(database, SOURCE, dict(nearly_full(objects, heap)))
+    alerts.sync(database, SOURCE, dict(nearly_full(objects, heap)), prefix=NAME)
 
 
 def nearly_full(objects: int, heap: int) -> Iterator[tuple[str, str]]:
@@ -44,7 +44,7 @@ def nearly_full(objects: int, heap: int) -> Iterator[tuple[str, str]]:
     if share <= NEARLY_FULL:
         return
     yield (
-        "namenode",
+        NAME,
         f"the NameNode keeps {objects:,} files and blocks in a heap of {heap >> 20} MiB, which they fill to "
         f"about {share:.0%}; when it is full, HDFS does not start any more. Merge the archive's small files "
         "(`sluice archive compact`; see whether the DAG compaction is paused or fails), or give it more: "

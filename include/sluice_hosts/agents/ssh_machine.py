@@ -139,6 +139,9 @@ class SshMachine:
     def recover(self, agent: Agent, held: int) -> Mapping[str, tuple[int, int]]:
         return {}
 
+    def mend(self, agent: Agent) -> str:
+        return ""
+
     def log_files(self, front_end: str, patterns: Iterable[Pattern]) -> Mapping[str, RemoteFile]:
         name = self._identity(front_end)
         return {name(path): RemoteFile(self._link, path) for path in self._sizes(patterns)}

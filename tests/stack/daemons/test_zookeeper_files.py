@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sluice.runtime.settings import Settings
 from sluice.stack.daemons import zookeeper_files
 
@@ -31,15 +33,24 @@ def test_the_newest_snapshots_stay_with_the_journals_that_they_need(tmp_path: Pa
     assert zookeeper_files.purge(settings) == 0
 
 
-def test_a_journal_that_has_not_begun_goes(tmp_path: Path) -> None:
-    folder = tmp_path / "data" / "zookeeper" / "zookeeper_0" / "version-2"
-    folder.mkdir(parents=True)
-    for name, size in (("log.1", 67_108_880), ("log.2", 16), ("log.3", 15), ("log.4", 0), ("snapshot.4", 0)):
-        with (folder / name).open("wb") as file:
-            file.truncate(size)
-    zookeeper_files.drop_unbegun(Settings(instance="test", home=tmp_path))
-    assert {path.name for path in folder.iterdir()} == {"log.1", "log.2", "snapshot.4"}
-
-
 def test_without_a_zookeeper_there_is_nothing_to_purge(tmp_path: Path) -> None:
     assert zookeeper_files.purge(Settings(instance="test", home=tmp_path)) == 0
+
+
+@pytest.mark.parametrize("left", [b"", b"ZKLG\x00\x00\x00\x02\x00", bytes(65552)])
+def test_only_a_journal_without_its_beginning_is_set_aside(
+    tmp_path: Path, left: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "data" / "zookeeper" / "zookeeper_0" / "version-2"
+    folder.mkdir(parents=True)
+    settings = Settings(instance="test", home=tmp_path)
+    zookeeper_files.set_aside_headless(settings)
+    (folder / "log.9").write_bytes(left)
+    (folder / "log.a0").write_bytes(b"ZKLG\x00\x00\x00\x02" + bytes(65544))
+    zookeeper_files.set_aside_headless(settings)
+    (folder / "log.b01").write_bytes(left)
+    for _ in range(2):
+        zookeeper_files.set_aside_headless(settings)
+    assert {path.name for path in folder.iterdir()} == {"log.9", "log.a0", zookeeper_files.ASIDE}
+    assert (folder / zookeeper_files.ASIDE / "log.b01").read_bytes() == left
+    assert "before anything in it was answered" in capsys.readouterr().out

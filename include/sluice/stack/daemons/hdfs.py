@@ -9,6 +9,8 @@ from sluice.runtime.jvm import HADOOP_OPENS, java_command
 from sluice.runtime.settings import Settings
 from sluice.stack import health, templating
 from sluice.stack.daemon import Command, Daemon
+from sluice.stack.daemons.lost_journal import set_aside_empty_journal
+from sluice.stack.daemons.unfinished_blocks import cut_torn_blocks
 from sluice.stack.jars import require
 
 NAMENODE_CLASS = "org.apache.hadoop.hdfs.server.namenode.NameNode"
@@ -64,7 +66,7 @@ NAMENODE = Daemon(
     name="namenode",
     service="hdfs",
     ports=("namenode", "namenode_http"),
-    prepare=(configure, format_namenode),
+    prepare=(configure, format_namenode, set_aside_empty_journal),
     command=namenode,
     health=health.namenode,
     data=("data/namenode",),
@@ -74,7 +76,7 @@ DATANODE = Daemon(
     name="datanode",
     service="hdfs",
     ports=("datanode", "datanode_http", "datanode_ipc"),
-    prepare=(configure,),
+    prepare=(configure, cut_torn_blocks),
     command=datanode,
     health=health.datanode,
     for_clients=False,

@@ -1,15 +1,20 @@
-"""The files of the ZooKeeper in HBase: old ones, which only one that runs alone purges, and unbegun ones."""
+"""The snapshots and journals of the ZooKeeper in HBase.
+
+It keeps all: only one that runs alone purges. And it does not start with a journal that has no beginning.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from sluice.runtime.files import settle
 from sluice.runtime.settings import Settings
+from sluice.stack.log import DaemonLog
 
 #: The newest snapshots stay, with the journals from the oldest of them on.
 SNAPSHOTS = 3
-#: A journal begins with so many bytes before its first transaction.
-HEADER_BYTES = 16
+#: With what a journal begins, and how long its beginning is. A folder for journals that lost theirs.
+_MAGIC, _HEADER, ASIDE = b"ZKLG", 16, "lost"
 #: What ends a snapshot that was written whole.
 _END = b"\x00\x00\x00\x01/"
 
@@ -31,14 +36,26 @@ def purge(settings: Settings) -> int:
     return gone
 
 
-def drop_unbegun(settings: Settings) -> None:
-    """Delete journals without a whole header: a full disk leaves one, with which ZooKeeper does not start.
+def set_aside_headless(settings: Settings) -> None:
+    """Let ZooKeeper start although its newest journal lost even its beginning, on which it would end.
 
-    They have no transaction.
+    Each entry is synced with all before it. So nothing that ZooKeeper answered was in such a journal.
     """
-    for journal in (settings.home / "data" / "zookeeper").glob("*/version-2/log.*"):
-        if journal.stat().st_size < HEADER_BYTES:
-            journal.unlink()
+    for folder in (settings.home / "data" / "zookeeper").glob("*/version-2"):
+        logs = sorted(folder.glob("log.*"), key=_number)
+        if not logs:
+            continue
+        with logs[-1].open("rb") as file:
+            head = file.read(_HEADER)
+        if len(head) == _HEADER and head.startswith(_MAGIC):
+            continue
+        (folder / ASIDE).mkdir(exist_ok=True)
+        logs[-1].rename(folder / ASIDE / logs[-1].name)
+        settle(folder)
+        DaemonLog("hbase")(
+            f"ZooKeeper's {logs[-1].name} has no beginning, and is set aside in {folder / ASIDE}: the power "
+            "went before anything in it was answered"
+        )
 
 
 def _is_whole(snapshot: Path) -> bool:

@@ -1,0 +1,43 @@
+"""Names the files of HDFS that lack blocks, which otherwise only the namenode's own page does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import sqlalchemy as sa
+
+from sluice.runtime.settings import Settings
+from sluice.stack.daemon import Unhealthy
+from sluice.stack.health import jmx
+from sluice.storage.tables import alerts
+
+#: The source of the alert, and its name.
+SOURCE, NAME = "hdfs", "damaged files"
+#: How many files the alert names.
+NAMED = 10
+
+
+def tell(settings: Settings, database: sa.Engine) -> None:
+    """Raise the alert, or clear it; without an answer it stays as it is."""
+    if "hdfs" in settings.external:
+        return  # an external namenode may not show its JMX
+    try:
+        info = jmx(settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=NameNodeInfo")
+        found = json.loads(info["CorruptFiles"])
+    except (Unhealthy, KeyError, ValueError):
+        return
+    alerts.sync(database, SOURCE, dict(damaged(found)), prefix=NAME)
+
+
+def damaged(files: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The alert's name and message, if there are any such files."""
+    if not files:
+        return
+    named = ", ".join(sorted(files)[:NAMED])
+    more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+    yield (
+        NAME,
+        f"HDFS lost blocks of {named}{more}: they cannot be read. What becomes of each kind of file, see the "
+        "runbook, 'After a power cut'",
+    )

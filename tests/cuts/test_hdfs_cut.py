@@ -1,0 +1,123 @@
+"""HDFS lost ends of its journal or of blocks, or a piece of the journal: it starts, and says what is lost."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sluice.monitoring.damaged_files import damaged
+from sluice.stack import entry, health
+from sluice.stack.daemons.lost_journal import ASIDE
+from sluice.stack.safe_mode import SafeModeExit
+from sluice.storage.hdfs import HdfsStore, HdfsUnavailable
+from sluice_lab.waiting import until
+from tests.cuts.damage import damage, dice
+from tests.cuts.stores import OwnDaemons, own_daemons
+
+pytestmark = [pytest.mark.stack, pytest.mark.long]
+
+FILES, COPIES = 30, 2000
+#: A namenode fills its journal up with these bytes.
+FILL = b"\xff"
+LOOK_SECONDS = 2.0
+
+
+def text(name: str) -> bytes:
+    return name.encode() * COPIES
+
+
+def write(own: OwnDaemons, first: int, journal: Path | None = None) -> list[tuple[str, int]]:
+    """Write files as the archiver does; returns each with the journal's length when it stood."""
+    store, found = HdfsStore.of(own.settings), []
+    for number in range(first, first + FILES):
+        name = f"f{number:05}"
+        store.write(f"/a/.tmp-{name}", text(name))
+        store.rename(f"/a/.tmp-{name}", f"/a/{name}")
+        found.append((name, len(journal.read_bytes().rstrip(FILL)) if journal else 0))
+    return found
+
+
+def names(own: OwnDaemons) -> list[str]:
+    found = HdfsStore.of(own.settings).list("/a")
+    return [each.name for each in found if not each.name.startswith(".")]
+
+
+def journal(own: OwnDaemons) -> Path:
+    """The piece that is being written."""
+    return max((own.home / "data" / "namenode" / "current").glob("edits_inprogress_*"))
+
+
+@contextmanager
+def watched(own: OwnDaemons) -> Iterator[list[str]]:
+    """The watch looks after the namenode; yields what it says."""
+    said, over = list[str](), threading.Event()
+    leave = SafeModeExit(own.settings, said.append)
+
+    def look() -> None:
+        while not over.wait(LOOK_SECONDS):
+            leave({"namenode": entry.check(own.settings, "namenode") or ""})
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield said
+    finally:
+        over.set()
+        thread.join()
+
+
+def lost_files(own: OwnDaemons) -> list[str]:
+    info = health.jmx(own.settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=NameNodeInfo")
+    found: list[str] = json.loads(info["CorruptFiles"])
+    return found
+
+
+def test_it_starts_whatever_its_end_is(tmp_path: Path) -> None:
+    drawn = dice()
+    with own_daemons(tmp_path, "namenode", "datanode") as own:
+        there: list[str] = []
+        for zeros in (False, True):
+            written = write(own, len(there), journal(own))
+            own.kill()
+            # Not all of it: the transactions that a finished piece has are on the disk.
+            done = damage(journal(own), drawn, zeros=zeros, padding=FILL, most=4000)
+            own.start()
+            found = names(own)
+            assert found == [*there, *(name for name, _ in written)][: len(found)]
+            assert {name for name, length in written if length <= done.kept} <= set(found)
+            there = found
+            write(own, len(there), None)
+            there = names(own)
+        own.kill()
+        own.start()  # it begins a new piece
+        own.kill()
+        lost = journal(own)
+        damage(lost, drawn, zeros=False, most=lost.stat().st_size)
+        lost.write_bytes(lost.read_bytes()[: drawn.randrange(20)])
+        own.start()
+        assert names(own) == there
+        assert (own.home / "data" / "namenode" / ASIDE / lost.name).exists()
+        assert "no whole transaction" in own.said("namenode")
+        blocks = own.home.glob("data/datanode/current/BP-*/current/finalized/*/*/blk_*")
+        newest = sorted((each for each in blocks if each.suffix != ".meta"), key=lambda each: each.name)[-3:]
+        own.kill()
+        for each in newest:
+            damage(each, drawn, zeros=False, most=len(text("f00000")))
+        with watched(own) as said:
+            own.start()
+        assert "no further block is reported" in said[0]
+        (alert,) = dict(damaged(until(lambda: lost_files(own), what="they are named"))).values()
+        gone = names(own)[-3:]
+        assert all(f"/a/{name}" in alert for name in gone)
+        for name in names(own):
+            store = HdfsStore.of(own.settings, patience=1.0)
+            if name in gone:
+                with pytest.raises(HdfsUnavailable):
+                    store.read(f"/a/{name}")
+            else:
+                assert store.read(f"/a/{name}") == text(name)

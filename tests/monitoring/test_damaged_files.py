@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sluice.monitoring import damaged_files
+from sluice.monitoring.damaged_files import NAME, SOURCE, damaged, tell
+from sluice.runtime.settings import Settings
+from sluice.stack.health import Unhealthy
+from sluice.storage.tables.alerts import open_alerts
+from tests.tasks.database import sqlite
+
+
+def test_ten_files_are_named_and_the_others_counted() -> None:
+    assert dict(damaged([])) == {}
+    (message,) = dict(damaged([f"/sluice/raw/{number:02}" for number in range(12)])).values()
+    assert "/sluice/raw/09 and 2 more: they cannot be read" in message
+    assert "/sluice/raw/10" not in message
+
+
+def test_the_alert_is_raised_and_cleared_and_stays_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer: dict[str, Any] = {"CorruptFiles": json.dumps(["/hbase/data/x"])}
+
+    def jmx(url: str, bean: str) -> dict[str, Any]:
+        if not answer:
+            raise Unhealthy("no answer")
+        return answer
+
+    monkeypatch.setattr(damaged_files, "jmx", jmx)
+    database, settings = sqlite(), Settings(instance="test")
+    tell(settings, database)
+    (alert,) = open_alerts(database, SOURCE)
+    assert (alert.name, "/hbase/data/x:" in alert.message) == (NAME, True)
+    answer.clear()
+    tell(settings, database)
+    assert len(open_alerts(database, SOURCE)) == 1
+    answer["CorruptFiles"] = "[]"
+    tell(settings.model_copy(update={"external": ("hdfs",)}), database)
+    assert len(open_alerts(database, SOURCE)) == 1
+    tell(settings, database)
+    assert open_alerts(database, SOURCE) == []
