@@ -1,4 +1,7 @@
-"""A team's metric that does not end, ends its process, or takes memory without end, harms no other."""
+"""A team's metric that does not end, ends its process, or takes memory without end, harms no other.
+
+Its code runs by `team_code` in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ import pytest
 
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
+from sluice.engine.schema import partials_schema
 from sluice.engine.trial import failure
 from sluice.metrics import Metric, registry
 from sluice.metrics.team import Team, load
@@ -223,16 +227,18 @@ def test_only_its_own_task_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None
     """In a pass of either layer, and when a task is tried before it is saved."""
     found = team(faulty=source("faulty", add="values.max() < 500 or time.sleep(3600)"))
     monkeypatch.setitem(registry.team().metrics, "faulty", found.metrics["faulty"])
-    registry.metric.cache_clear()
-    registry.all_accumulators.cache_clear()
-    registry.accumulator_columns.cache_clear()
+    _forget()
     try:
         _count_both()
     finally:
         monkeypatch.undo()
-        registry.metric.cache_clear()
-        registry.all_accumulators.cache_clear()
-        registry.accumulator_columns.cache_clear()
+        _forget()
+
+
+def _forget() -> None:
+    """Let the process see other metrics than it began with."""
+    for known in (registry.metric, registry.all_accumulators, registry.accumulator_columns, partials_schema):
+        known.cache_clear()
 
 
 def _count_both() -> None:

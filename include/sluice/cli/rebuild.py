@@ -72,15 +72,13 @@ def rebuild(
     readers get the period's published results, or are told that it is being counted again. The DAG rebuild
     does the work, so Ctrl-C only ends the waiting; a rebuild that was killed goes on where it was.
 
-    A task that cannot be counted, because its metric raises on a line for example, is left out and named; the
-    others go on. Once its metric is mended, ask for it again.
+    A task that cannot be counted, because its metric raises on a line for example, is left out and named, and
+    the exit code is 1; the others go on. Once its metric is mended, ask for it again.
 
     Examples:
       sluice rebuild logs --dry-run
       sluice rebuild logs --task hits_by_status --from 2015-05-17 --to 2015-05-20
       sluice rebuild logs --list
-
-    Exit code 1 if a task was left out.
     """
     from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
@@ -96,8 +94,7 @@ def rebuild(
     if dry_run:
         _plan(settings, book.engine, wanted)
         return
-    found = ask(book.engine, wanted, me())
-    asked = found.rebuild
+    asked = (found := ask(book.engine, wanted, me())).rebuild
     typer.echo(f"{topic}: rebuild {asked.id} of {len(asked.versions or ())} task versions was asked for")
     if found.left_out:
         typer.echo(found.left_out)

@@ -114,7 +114,6 @@ class TaskStore:
             task = versions.one(connection, name)
             _update(connection, task, deleted_at=sa.func.now())
             versions.record(connection, task.key, "deleted", user)
-            versions.tell_failed(connection)
         log.info("task %s (%s) was deleted by %s", name, task.label, user)
         return task
 
@@ -128,10 +127,9 @@ class TaskStore:
             return versions.one(connection, name)
 
     def resume(self, name: str, user: str, *, anew: bool = False) -> Task:
-        """Count a paused or failed task again from the next batch on; its error is cleared.
+        """Count a paused or failed task from the next batch on, without the lines in between.
 
-        It does not count the lines in between. anew: it counts as a new version, which a backfill can fill
-        with all earlier lines. `UnknownTask` if there is none.
+        anew: as a new version, which a backfill can fill with them. `UnknownTask` if there is none.
         """
         with writing(self._engine) as connection:
             task = versions.one(connection, name)
@@ -141,7 +139,6 @@ class TaskStore:
                 versions.record(connection, task.key, "resumed", user, was)
                 if anew:
                     versions.advance(connection, task, task.spec, task.sets, by=user, why="counted anew")
-                versions.tell_failed(connection)
             return versions.one(connection, name)
 
     def set_aside(self, task_id: int, version: int, message: str) -> bool:
@@ -160,7 +157,6 @@ class TaskStore:
             )
             if changed.rowcount:
                 versions.record(connection, (task_id, version), "failed", versions.PLATFORM, error)
-                versions.tell_failed(connection)
         if changed.rowcount:
             log.error("task %sv%s is set aside: %s", task_id, version, error)
         return bool(changed.rowcount)
@@ -245,7 +241,6 @@ class TaskStore:
             versions.rewrite(connection, task, spec, by=user, why=why)
             return Change(spec.name, ChangeAction.CHANGED, task.task_id, task.version, task.state)
         version = versions.advance(connection, task, spec, pins, by=user, why=why)
-        versions.tell_failed(connection)
         return Change(spec.name, ChangeAction.CHANGED, task.task_id, version, versions.state(task.enabled))
 
 

@@ -247,17 +247,6 @@ def advance(connection: sa.Connection, task: Task, spec: TaskSpec, pins: Pins, *
     return version
 
 
-def tell_failed(connection: sa.Connection) -> None:
-    """Bring the alerts in line with the tasks that are set aside."""
-    t, told = _tasks.c, {}
-    failed = sa.select(t.id, t.name, t.version, t.error).where(t.failed_at.is_not(None))
-    for row in connection.execute(failed.where(t.deleted_at.is_(None))):
-        label = f"{row.id}v{row.version}"
-        said = f"task {row.name} ({label}) is set aside and counts nothing: {row.error}"
-        told[label] = f"{said}. All other tasks go on"
-    alerts.sync_within(connection, ALERTS, told)
-
-
 def rewrite(connection: sa.Connection, task: Task, spec: TaskSpec, *, by: str, why: str) -> None:
     """Replace the document of the task's version by a `spec` that counts the same.
 
@@ -282,7 +271,7 @@ def record(
     *,
     specs: tuple[TaskSpec | None, TaskSpec] | None = None,
 ) -> None:
-    """Add an entry to the task's history, and one to the platform's.
+    """Add an entry to the task's history, and one to the platform's; its alert follows.
 
     specs: the task before and after a change of it.
     """
@@ -294,6 +283,18 @@ def record(
     name = connection.execute(sa.select(_tasks.c.name).where(_tasks.c.id == key[0])).scalar_one()
     before, after = _differing(*specs) if specs is not None else ("", detail)
     history.record(connection, who=user, what="task", name=name, action=action, before=before, after=after)
+    _tell_failed(connection)
+
+
+def _tell_failed(connection: sa.Connection) -> None:
+    """Bring the alerts in line with the tasks that are set aside."""
+    t, told = _tasks.c, {}
+    failed = sa.select(t.id, t.name, t.version, t.error).where(t.failed_at.is_not(None))
+    for row in connection.execute(failed.where(t.deleted_at.is_(None))):
+        label = f"{row.id}v{row.version}"
+        said = f"task {row.name} ({label}) is set aside and counts nothing: {row.error}"
+        told[label] = f"{said}. All other tasks go on"
+    alerts.sync_within(connection, ALERTS, told)
 
 
 def _differing(old: TaskSpec | None, new: TaskSpec) -> tuple[object, object]:

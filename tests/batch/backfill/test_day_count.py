@@ -16,6 +16,7 @@ from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures, TasksFailed
+from sluice.runtime.settings import Settings
 from sluice.storage.tables.backfills import REBUILT
 from tests.engine.samples import LIMITS, active, line, records, spec
 from tests.state.test_backfilled import Cells
@@ -42,7 +43,8 @@ def cells(monkeypatch: pytest.MonkeyPatch) -> Cells:
 
 def write(cells: Cells, **how: Any) -> Any:
     none: Any = None
-    return DayCount(none, none, cells, "logs", {0: 9}).write(DAY, none, 7, none, **how)  # type: ignore[arg-type]
+    count = DayCount(none, Settings(instance="test"), cells, "logs", {0: 9})  # type: ignore[arg-type]
+    return count.write(DAY, none, 7, none, **how)
 
 
 def test_blocks_of_several_tasks_are_told_apart() -> None:

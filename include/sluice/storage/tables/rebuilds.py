@@ -15,7 +15,7 @@ new era after the cut was fixed, the rebuild begins anew, with another cut.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -231,9 +231,8 @@ class Rebuilds:
     @contextmanager
     def unfilled(self, versions: Collection[Version]) -> Iterator[None]:
         """Let no backfill fill one of these versions."""
-        with _locked(
-            self.engine, [f"sluice backfill {task}v{version}" for task, version in sorted(versions)]
-        ):
+        names = [f"sluice backfill {task}v{version}" for task, version in sorted(versions)]
+        with _locked(self.engine, names):
             yield
 
     def begin(self, number: int, keys: Collection[PeriodKey], days: Collection[date]) -> Rebuild:
@@ -242,22 +241,17 @@ class Rebuilds:
         A rebuild that counts begins anew: nothing is staged then. Raises LossesOpen, RebuildMoved.
         """
         rebuild = self.get(number)
-        c = schema.commits.c
-        newest = sa.select(c.seq, c.end).where(c.topic == rebuild.topic).order_by(c.seq.desc()).limit(1)
         with self.engine.begin() as connection:
             _hold(connection, number, RebuildState.REQUESTED, RebuildState.COUNTING)
             recounts.gather(connection, keys)  # may take seconds: before commits have to wait
-            if connection.dialect.name == "postgresql":  # no commit while this reads which is the newest
-                connection.execute(sa.text("LOCK TABLE commits IN SHARE MODE"))
+            head = _newest_commit(connection, rebuild.topic)
             eras = open_losses.eras_once_settled(connection, rebuild.topic)
-            head = connection.execute(newest).one_or_none()
             connection.execute(sa.delete(_staged).where(_staged.c.rebuild_id == number))
             recounts.take(connection, rebuild.topic, number)
             fixed = {"cut": dict(head.end), "cut_seq": head.seq} if head else {"cut": {}, "cut_seq": 0}
-            fixed["revision"] = next_revision(connection, rebuild.topic)
-            named = [day.isoformat() for day in sorted(days)]
-            fixed |= {"eras": eras, "days": named, "done_days": [], "lines": 0}
-            _set(connection, number, state=RebuildState.COUNTING, **fixed)
+            fixed |= {"eras": eras, "days": [day.isoformat() for day in sorted(days)], "done_days": []}
+            revision = next_revision(connection, rebuild.topic)
+            _set(connection, number, state=RebuildState.COUNTING, revision=revision, lines=0, **fixed)
             recounts.tell(connection, rebuild.topic)
         return self.get(number)
 
@@ -290,9 +284,7 @@ class Rebuilds:
         """
         with self.engine.begin() as connection:
             rebuild = _hold(connection, number, RebuildState.COUNTING)
-            for task_id, version in failures:
-                own = _staged.c.task_id == task_id, _staged.c.version == version
-                connection.execute(sa.delete(_staged).where(_staged.c.rebuild_id == number, *own))
+            _unstage(connection, number, failures)
             recounts.fail(connection, rebuild.topic, failures, number)
             _set_days(connection, rebuild, days)
 
@@ -377,6 +369,21 @@ def _hold(connection: sa.Connection, number: int, *states: RebuildState) -> Rebu
     if not connection.execute(own).rowcount:
         raise RebuildMoved(number)
     return _rebuild(connection.execute(sa.select(_t).where(_t.c.id == number)).one())
+
+
+def _newest_commit(connection: sa.Connection, topic: str) -> Any:
+    """The newest commit's seq and end, or None; no further one comes until the transaction ends."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("LOCK TABLE commits IN SHARE MODE"))
+    c = schema.commits.c
+    newest = sa.select(c.seq, c.end).where(c.topic == topic).order_by(c.seq.desc()).limit(1)
+    return connection.execute(newest).one_or_none()
+
+
+def _unstage(connection: sa.Connection, number: int, versions: Iterable[Version]) -> None:
+    for task_id, version in versions:
+        own = _staged.c.task_id == task_id, _staged.c.version == version
+        connection.execute(sa.delete(_staged).where(_staged.c.rebuild_id == number, *own))
 
 
 def _set(connection: sa.Connection, number: int, **values: Any) -> None:
