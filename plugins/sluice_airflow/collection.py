@@ -65,6 +65,9 @@ class AgentsTrigger(BaseTrigger):
     Beside that it takes up what the connections of hosts say, and has the front-ends send again what Kafka
     lost.
 
+    It fires at once if an agent of a deployed inventory is not there: Airflow knows of a deployment that was
+    made elsewhere, because the instance was restored from a backup.
+
     retry: the deployment failed; it also fires after some minutes then if something is still to be deployed,
     because a host did not answer, say.
 
@@ -120,6 +123,9 @@ class AgentsTrigger(BaseTrigger):
             try:
                 if await asyncio.to_thread(fingerprint, watch.settings) != self.inventory:
                     yield TriggerEvent({"status": "the inventory was changed"})
+                    return
+                if not self.retry and not poll and await asyncio.to_thread(undeployed, watch.settings):
+                    yield TriggerEvent({"status": "an agent of the inventory is not deployed"})
                     return
                 if self.retry and time.monotonic() > retry_at:
                     retry_at = time.monotonic() + RETRY_SECONDS
@@ -204,11 +210,21 @@ def fingerprint(settings: Settings) -> str:
 
 
 def left_out(settings: Settings) -> bool:
-    """Whether the deployment left something out. A faulty inventory waits until it is written again."""
+    """Whether the deployment left something out."""
+    return bool(_actions(settings) - {"unchanged"})
+
+
+def undeployed(settings: Settings) -> bool:
+    """Whether an agent of the inventory has no configuration at all."""
+    return "create" in _actions(settings)
+
+
+def _actions(settings: Settings) -> set[str]:
+    """What a deployment would do; nothing with a faulty inventory, which waits until it is written again."""
     from sluice.collection import deploy_plan
     from sluice.collection.inventory import InventoryError
 
     try:
-        return any(change.action != "unchanged" for change in deploy_plan.plan(settings))
+        return {change.action for change in deploy_plan.plan(settings)}
     except InventoryError:
-        return False
+        return set()

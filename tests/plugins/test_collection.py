@@ -16,10 +16,20 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def inventory(home: Path) -> Path:
+def restored(home: Path) -> Path:
+    """The inventory of an instance without any agent, as a restore leaves it."""
     path = home / "collection.yaml"
     path.write_text((ROOT / "include" / "collection.yaml").read_text())
     return path
+
+
+@pytest.fixture
+def inventory(restored: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An inventory whose agents count as deployed."""
+    from sluice_airflow import collection
+
+    monkeypatch.setattr(collection, "undeployed", lambda settings: False)
+    return restored
 
 
 def deferred(xcom: str | None):
@@ -64,6 +74,14 @@ def test_hosts_written_since_the_deployment_end_the_run(inventory: Path, connect
 
 def test_after_a_failed_deployment_the_agents_are_watched_as_they_are(inventory: Path, connected) -> None:
     inventory.write_text("faulty")
+    assert not run(fired(deferred(None), 0.5))
+
+
+def test_agents_that_a_restore_did_not_bring_end_the_run_once(restored: Path, connected) -> None:
+    """A deployment that failed is tried again after a while, and not at once."""
+    from sluice_airflow.collection import fingerprint
+
+    assert run(fired(deferred(fingerprint(Settings(instance="test", home=restored.parent)))))
     assert not run(fired(deferred(None), 0.5))
 
 
