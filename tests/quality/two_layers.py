@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -121,12 +120,13 @@ class TwoLayers:
             end[str(partition)] = int(offsets[inside].max()) + 1
         end |= given_up or {}
         self._seq += 1
+        at = datetime.now(UTC)
         self.log.append(
             Commit(
                 seq=self._seq,
                 token=secrets.token_hex(8),
                 topic_id=self.topic_id,
-                committed_at=datetime.now(UTC),
+                committed_at=at,
                 start=dict(self.counted),
                 end=end,
                 tasks=list(tasks),
@@ -141,7 +141,7 @@ class TwoLayers:
         self.counted = end
         touched = results(self._partials, tasks)
         with HBase.of(self.settings) as store:
-            store.put_table(RESULTS, online_cells(touched), timestamp=time.time_ns() // 1_000_000)
+            store.put_table(RESULTS, online_cells(touched), timestamp=round(at.timestamp() * 1000))
         self.log.set_projected(self._seq)
 
     def both(self, lines: Sequence[Line], partition: int = 0) -> None:
