@@ -22,6 +22,7 @@ from sluice.storage.postgres import engine
 from sluice.storage.tables import archive_chains, schema
 from sluice_lab.bench.database import server
 from sluice_lab.bench.databases import database
+from tests.examples import examples
 from tests.storage.plans import rows_read
 
 pytestmark = pytest.mark.slow
@@ -167,7 +168,7 @@ class Histories:
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_it_says_what_all_files_say_whatever_happened_to_them(postgres: sa.Engine, chance: Random) -> None:
     with postgres.begin() as connection:
         connection.execute(sa.delete(FILES))

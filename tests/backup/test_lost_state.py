@@ -114,7 +114,9 @@ def test_no_range_begins_or_ends_behind_the_archive(database: sa.Engine) -> None
 
 def test_what_ran_when_the_database_was_lost_is_over(database: sa.Engine) -> None:
     fields = {"task_id": 1, "version": 2, "topic": TOPIC, "first_day": DAY, "last_day": DAY}
-    counts = dict.fromkeys(("seq", "records", "doubled", "counted", "dead", "dead_letters", "files"), 9)
+    counts = dict.fromkeys(
+        ("seq", "records", "doubled", "counted", "dead", "dead_letters", "redacted", "files"), 9
+    )
     with database.begin() as connection:
         for state in ("requested", "running", "finished"):
             own = {**fields, "state": state, "requested_by": "ann", "done_days": 0}

@@ -26,7 +26,7 @@ def test_files_are_pruned_by_the_settings_of_the_connections(home: Path, connect
     snapshots = home / "data" / "zookeeper" / "zookeeper_0" / "version-2"
     snapshots.mkdir(parents=True)
     for number in range(5):
-        (snapshots / f"snapshot.{number}").write_text("")
+        (snapshots / f"snapshot.{number}").write_bytes(b"\x00\x00\x00\x01/")  # how a whole one ends
     assert Pruning(task_id="files", part="files").execute({}) == [
         "1 pages of Data Docs deleted",
         "logs of jobs turned: archiver.log",

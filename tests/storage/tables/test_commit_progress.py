@@ -5,18 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.storage.tables import schema
 from sluice.storage.tables.commit_progress import committed
+from tests.examples import examples
 from tests.tasks.database import sqlite
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @given(ages=st.lists(st.integers(0, 9)), since=st.integers(0, 10))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_it_was_at_the_end_of_the_newest_commit_then_or_where_the_first_begins(
     ages: list[int], since: int
 ) -> None:

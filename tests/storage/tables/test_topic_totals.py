@@ -7,11 +7,12 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.storage.tables import schema
 from sluice.storage.tables.topic_totals import LedgerSpans, read
+from tests.examples import examples
 from tests.tasks.database import sqlite
 
 FIRST = date(2024, 5, 1)
@@ -35,7 +36,7 @@ def test_intervals_are_decoded_when_they_are_asked_for() -> None:
     cuts=st.dictionaries(st.integers(0, 5), st.dictionaries(st.sampled_from("012"), st.integers(0, 10))),
     gone=st.sets(st.integers(0, 5)),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_days_wait_if_a_line_of_them_came_at_or_beyond_their_cut(
     lines: dict[tuple[int, int], tuple[int, int]], cuts: dict[int, dict[str, int]], gone: set[int]
 ) -> None:
