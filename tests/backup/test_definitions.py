@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import UTC, date, datetime
 
 import pytest
@@ -10,8 +11,11 @@ import sqlalchemy as sa
 from sluice.backup import definitions
 from sluice.backup.definitions import TABLES, Definitions, UnreadableDefinitions
 from sluice.runtime.settings import Settings
-from sluice.storage.postgres import engine
+from sluice.storage.postgres import engine, migrate
 from sluice.storage.tables import schema
+from sluice.tasks import TaskSpec
+from sluice.tasks.store import TaskStore
+from sluice_lab.bench import databases
 from tests.tasks.database import sqlite
 
 REVISION = "0032_rebuilds_that_wait"
@@ -56,6 +60,10 @@ def filled() -> sa.Engine:
     return database
 
 
+def spec(name: str) -> TaskSpec:
+    return TaskSpec.model_validate({"name": name, "topic": "logs", "period": "1m", "metrics": ["count"]})
+
+
 def contents(database: sa.Engine) -> dict[str, list[object]]:
     with database.connect() as connection:
         return {
@@ -92,10 +100,17 @@ def test_another_document_is_refused(text: str) -> None:
 
 @pytest.mark.stack
 def test_postgresql_takes_its_own_definitions_and_goes_on_counting(stack: Settings) -> None:
-    with engine(stack).connect() as connection, connection.begin() as transaction:
-        kept = definitions.of(connection)
-        definitions.put(connection, Definitions.from_json(kept.to_json()))
-        assert definitions.of(connection) == kept
-        number = connection.scalar(sa.text("SELECT nextval(pg_get_serial_sequence('tasks', 'id'))"))
-        assert number > max(row["id"] for row in kept.rows["tasks"])
-        transaction.rollback()
+    with databases.empty_database(stack, f"definitions_{secrets.token_hex(4)}") as own:
+        migrate(own)
+        database = engine(own)
+        tasks = TaskStore(database)
+        tasks.apply([spec("hits"), spec("gone")], "test")
+        tasks.delete("gone", "test")
+        kept = definitions.read(database)
+        with database.begin() as connection:
+            connection.execute(sa.text("SELECT setval(pg_get_serial_sequence('tasks', 'id'), 1, false)"))
+            definitions.put(connection, Definitions.from_json(kept.to_json()))
+        assert definitions.read(database) == kept
+        tasks.apply([spec("next")], "test")
+        assert tasks.get("next").task_id > max(row["id"] for row in kept.rows["tasks"])
+        database.dispose()
