@@ -12,6 +12,7 @@ import pytest
 from sluice.archive import compaction, indexing, layout, verification
 from sluice.archive.compaction import CompactionUnderWay, PartitionCompaction, compact
 from sluice.archive.file import of_records
+from sluice.runtime.holds import Hold, hold, release
 from sluice.runtime.sections import Archive
 from sluice.storage.stores import LocalStore
 from sluice.storage.tables.alerts import open_alerts
@@ -249,6 +250,25 @@ def test_a_dry_run_says_what_would_be_merged_and_changes_nothing(whole: LocalArc
     assert (done.merged, done.made, done.bytes) == (found.merged, found.made, found.bytes)
     assert [each.split(",")[0] for each in told] == [f"logs/3: 3 files of offsets 0 to 5 are {name(0, 6)}"]
     assert str(done).startswith("logs/3 of id: 3 files, 3 of them (0 MiB) merged into 1; 0 replaced files")
+
+
+def test_a_full_disk_holds_up_what_takes_space_and_not_what_gives_it_back(whole: LocalArchive) -> None:
+    for _ in range(3):
+        whole.add(2)
+    list(compact(whole.settings, "logs"))
+    whole.pass_time()
+    for _ in range(3):
+        whole.add(2)
+    whole.age()
+    whole.settings.home.mkdir(parents=True, exist_ok=True)
+    hold(whole.settings.home, Hold.LAYERS, "the disk has 1 MiB")
+    told: list[str] = []
+    (done,) = compact(whole.settings, "logs", tell=told.append)
+    assert (done.made, done.deleted) == (0, 3)
+    assert told == ["logs/3: nothing is merged now: the disk has 1 MiB"]
+    release(whole.settings.home, Hold.LAYERS)
+    (done,) = compact(whole.settings, "logs")
+    assert done.made == 1
 
 
 def test_trouble_is_an_alert_until_it_is_over(whole: LocalArchive) -> None:

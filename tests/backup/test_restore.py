@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
 
-from sluice.backup import admission, own_files
+from sluice.backup import admission, database_copy, own_files
 from sluice.backup import restore as module
 from sluice.backup.admission import TargetInUse
-from sluice.backup.contents import MARKER, RestoreUnfinished, require_whole
+from sluice.backup.contents import MARKER, ROLES, RestoreUnfinished, require_whole
 from sluice.backup.folder import LISTED, BackupFolder
 from sluice.backup.manifest import DamagedBackup
 from sluice.backup.parts import BackupParts
 from sluice.backup.restore import RestoreDiffers, restore
 from sluice.runtime.settings import Settings, make_secret, read_secret
+from sluice.storage import postgres
+from sluice.storage.tables import schema
+from sluice_lab.bench.databases import empty_database
 from tests.backup import stores
 
+OLDER = "0032_rebuilds_that_wait"
 STEPS = ["up", "databases", "files", "tables", "archive", "down"]
 
 
@@ -148,3 +157,38 @@ def test_secrets_may_come_from_another_backup(
     replace(made, with_secrets=False, parts=left).write(backup)
     restore(settings, backup, stores.quiet, stores.silent, apart)
     assert read_secret(settings.home, "identity")
+
+
+@pytest.mark.stack
+def test_rows_of_an_older_release_are_brought_to_this_one(
+    stack: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup is taken before an upgrade. Airflow and the metastore bring their own databases on."""
+    load, parts = database_copy.load, BackupParts(tmp_path)
+    for owner, name in (
+        (module.airflow, "prepare_home"),
+        (module.airflow, "migrate"),
+        (module.hive, "create_schema"),
+    ):
+        monkeypatch.setattr(owner, name, lambda settings: None)
+    names = [f"older_{secrets.token_hex(4)}" for _ in range(2)]
+    with empty_database(stack, names[0]) as before, empty_database(stack, names[1]) as after:
+        postgres.migrate(before, OLDER)
+        with postgres.engine(before).begin() as connection:
+            connection.execute(
+                sa.text("INSERT INTO topics (name, spec, created_by) VALUES ('logs', '{}', 'ann')")
+            )
+        with closing(database_copy.DatabaseSnapshot(before.postgres)) as snapshot:
+            ours = snapshot.dump(parts, "postgres", OLDER, stores.silent)
+
+        def load_ours(own: Any, dumped: Any, *others: Any) -> None:
+            if dumped is ours:
+                load(own, dumped, *others)
+
+        monkeypatch.setattr(database_copy, "load", load_ours)
+        theirs = dict.fromkeys(ROLES, stores.manifest().databases["sluice"])
+        module.databases(after, tmp_path, stores.manifest(databases={**theirs, "sluice": ours}), stores.quiet)
+        with postgres.engine(after).connect() as connection:
+            assert connection.scalars(sa.select(schema.topics.c.name)).all() == ["logs"]
+            context = MigrationContext.configure(connection)
+            assert compare_metadata(context, schema.metadata) == []

@@ -107,6 +107,8 @@ def compact(
 ) -> Iterator[Compacted]:
     """Compact a topic's archive, partition by partition; dry_run: only say what would be merged.
 
+    While a disk is nearly full, nothing is merged, and what was replaced is deleted all the same.
+
     tell: is told of each merged file. Raises NotArchived, CompactionUnderWay, HdfsUnavailable.
     """
     database = engine(settings)
@@ -117,8 +119,9 @@ def compact(
             if dry_run:
                 yield own.planned(cuts.get(place.partition, set()))
                 continue
-            holds.wait(settings.home, Hold.LAYERS, log.warning)
-            done = own.run(cuts.get(place.partition, set()))
+            if held := holds.reason(settings.home, Hold.LAYERS):
+                tell(f"{place}: nothing is merged now: {held}")
+            done = own.run(cuts.get(place.partition, set()), merging=not held)
             name = f"compaction of {place} of {place.topic_id}"
             raised = {name: "; ".join(done.problems)} if done.problems else {}
             alerts.sync(database, "archive", raised, prefix=name)
@@ -170,10 +173,11 @@ class PartitionCompaction:
             bytes=sum(each.file.length for own in found for each in own),
         )
 
-    def run(self, cuts: set[int]) -> Compacted:
+    def run(self, cuts: set[int], *, merging: bool = True) -> Compacted:
         """Merge what can be merged, and delete what was replaced long enough ago. Raises HdfsUnavailable.
 
         cuts: positions that stay the ends of files. What cannot be merged is left as it is, and named.
+        merging: False only deletes.
         """
         try:
             indexing.reconcile(self._database, self._claims, self._place)
@@ -181,7 +185,7 @@ class PartitionCompaction:
             return replace(self._plan(cuts)[1], problems=(str(error),))
         found, done = self._plan(cuts)
         problems: list[str] = []
-        for own in found:
+        for own in found if merging else ():
             try:
                 self._merge(own)
             except (BrokenChain, UnreadableArchiveFile, HdfsError, PartsChanged) as error:

@@ -134,7 +134,7 @@ def running_daemons(settings: Settings, say: Say, names: Sequence[str]) -> Itera
 
 
 def databases(settings: Settings, backup: Path, manifest: Manifest, phase: Phase) -> None:
-    """Make each database's schema by its own program, and fill it."""
+    """Make each database's schema by its own program, fill it, and bring ours to this release's."""
     from sluice.backup.database_copy import load, set_projected
 
     def projections(cursor: Any) -> None:
@@ -153,6 +153,7 @@ def databases(settings: Settings, backup: Path, manifest: Manifest, phase: Phase
         with phase(f"database {name}") as told:
             load(settings.postgres.of(role), own[name], backup, told, changes.get(name, _nothing))
             told(f"{rows_of(own[name]):,} rows")
+    postgres.migrate(settings)
 
 
 def rows_of(database: DumpedDatabase) -> int:

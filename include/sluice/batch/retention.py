@@ -150,9 +150,8 @@ class TopicRetention:
 
     def _forget_expired(self, kept: Collection[date]) -> None:
         """Take periods off the set-aside list that no rebuild will take, once they lie in no day kept."""
-        periods = (
-            (key, self._tasks.version(*key[:2]).spec.span.end(key[2])) for key in self._recounts.expired()
-        )
+        never = self._recounts.expired() | self._recounts.failed()
+        periods = ((key, self._tasks.version(*key[:2]).spec.span.end(key[2])) for key in never)
         self._recounts.forget([key for key, end in periods if gone(key[2], end, kept)])
 
     def _mark(self, day: date) -> bool:
