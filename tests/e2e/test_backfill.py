@@ -76,6 +76,7 @@ def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform
     assert "finished" in platform.sluice("tasks", "backfills", TASK).stdout
 
 
+@pytest.mark.long
 def test_days_that_were_published_and_filled_again_are_named_with_what_computes_them(
     platform: Platform,
 ) -> None:

@@ -7,7 +7,6 @@ import datetime as dt
 import httpx
 import pytest
 
-from sluice.stack.airflow.rest_api import Airflow
 from sluice.state.blocks import period_prefix
 from sluice.storage.hbase import STATE, HBase
 from sluice.storage.postgres import engine
@@ -25,7 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 DAY = dt.date(2025, 9, 3)
 TASK = "bytes_by_path"
-SECONDS, NIGHT_SECONDS = 600.0, 900.0
+SECONDS = 600.0
 
 
 def lose(platform: Platform, *, most: int | None = None) -> list[int]:
@@ -55,7 +54,7 @@ def healed(platform: Platform) -> bool:
     return not Recounts(engine(platform.settings), TOPIC).all()
 
 
-def test_a_lost_block_stops_no_other_task_and_the_night_agrees(platform: Platform) -> None:
+def test_a_lost_block_stops_no_other_task_and_is_counted_again(platform: Platform) -> None:
     platform.write(DAY, access_lines(DAY, 600))
     platform.drain()
     platform.assert_online_is_exact(DAY)
@@ -77,13 +76,6 @@ def test_a_lost_block_stops_no_other_task_and_the_night_agrees(platform: Platfor
     until(lambda: healed(platform), SECONDS, what="the period is counted again")
     platform.assert_online_is_exact(DAY)
     assert alerts.open_alerts(engine(platform.settings), recounts.ALERTS) == []
-
-    with Airflow(platform.settings) as airflow:
-        runs = airflow.wait_backfill(airflow.backfill("nightly_batch", DAY, DAY), NIGHT_SECONDS)
-        assert {run.state for run in runs} == {"success"}
-        reconciled = airflow.wait_downstream("reconcile", runs, NIGHT_SECONDS)
-    assert {run.state for run in reconciled} == {"success"}
-    assert platform.counted(TASK, DAY, "offline").values == expected(platform.written[DAY])[TASK]
 
 
 def test_all_blocks_of_a_task_are_counted_again_by_the_command(platform: Platform) -> None:
