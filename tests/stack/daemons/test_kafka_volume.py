@@ -184,6 +184,21 @@ def test_a_start_that_is_cut_short_is_no_other_volume_and_loses_none(
     assert begun.shared == [{"logs-0": 2}] * 4
 
 
+@pytest.mark.parametrize("which", [RAN_LAST, f"data/kafka/{IN_VOLUME}"])
+@pytest.mark.parametrize("left", ["", "[", '[{"mark": "a"', '["a"]', "[1]", "\0\0"])
+def test_a_damaged_file_of_marks_costs_nothing_but_a_look_at_the_database(
+    instance: Instance, begun: Begun, which: str, left: str
+) -> None:
+    instance.start()
+    instance.start()
+    (instance.settings.home / which).write_text(left)
+    instance.start()
+    assert begun.shared == [{"logs-0": 4}]
+    assert len(read_starts(instance.settings.home / which)[-1].mark) == 16
+    instance.start()
+    assert len(begun.shared) == 1
+
+
 def starts(*each: tuple[str, int]) -> Sequence[KafkaStart]:
     return [KafkaStart(mark, {"logs-0": epoch}) for mark, epoch in each]
 
@@ -192,7 +207,7 @@ def test_the_older_epoch_of_both_is_shared() -> None:
     """A copy of a Kafka that ran may lack epochs of the start at which it was made."""
     own, ran_last = starts(("a", 0)), starts(("a", 0), ("b", 6))
     assert shared_epochs(own, ran_last, {"logs-0": 2}) == {"logs-0": 2}
-    assert shared_epochs(own, ran_last, {"logs-0": 8, "new-0": 8}) == {"logs-0": 6, "new-0": -1}
+    assert shared_epochs(own, ran_last, {"logs-0": 8, "new-0": 8}) == {"logs-0": 6, "new-0": 8}
 
 
 def test_epochs_of_a_volume(tmp_path: Path) -> None:

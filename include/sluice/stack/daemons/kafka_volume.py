@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from sluice.runtime.files import write_whole
-from sluice.runtime.positions import NO_EPOCH
 from sluice.runtime.settings import Settings
 from sluice.stack.log import DaemonLog
 
@@ -70,19 +69,22 @@ def shared_epochs(
     if not known or known[-1] in marks:
         return None
     both = [mark for mark in marks if mark in known]
+    if not both:  # older than all marks, or than those that are known
+        return dict(epochs)
     # What the one and the other were when they parted.
-    mine = own[marks.index(both[-1]) + 1 :] if both else []
-    other = ran_last[known.index(both[-1]) + 1 :] if both else ran_last
+    mine, other = own[marks.index(both[-1]) + 1 :], ran_last[known.index(both[-1]) + 1]
     parted = mine[0].epochs if mine else epochs
-    return {name: min(epoch, other[0].epochs.get(name, NO_EPOCH)) for name, epoch in parted.items()}
+    return {name: min(epoch, other.epochs.get(name, epoch)) for name, epoch in parted.items()}
 
 
 def read_starts(path: Path) -> list[KafkaStart]:
-    """The starts in a file, oldest first; none if it is not there."""
+    """The starts in a file, oldest first: none if it is not there, an unknown one if it is damaged."""
     try:
         return [KafkaStart(**each) for each in json.loads(path.read_text())]
     except FileNotFoundError:
         return []
+    except (ValueError, TypeError):
+        return [KafkaStart()]
 
 
 def epochs_in(volume: Path) -> dict[str, int]:
