@@ -1,4 +1,7 @@
-"""Kafka loses the end of its log, as in a power cut; other lines come to its offsets, or the lost ones."""
+"""Kafka loses the end of its log, as in a power cut, or gets an older volume.
+
+Other lines come to its offsets, or the lost ones.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import datetime as dt
 import os
 import random
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,11 +25,14 @@ from sluice.archive.verification import verify
 from sluice.collection import deploy
 from sluice.quality.audit import audit, kafka_ends
 from sluice.quality.hops import Hops
+from sluice.quality.reconcile import reconcile
 from sluice.runtime.positions import PartitionLog
-from sluice.stack import health
+from sluice.stack import health, supervisord
 from sluice.stack.environment import environment
 from sluice.storage.postgres import engine
 from sluice.storage.tables import alerts, eras, open_losses
+from sluice.storage.tables.days import Days
+from sluice.storage.tables.reconciled import ComparisonOutcome
 from sluice.transmission.topics import Topics
 from sluice_lab.access_lines import access_lines
 from sluice_lab.draining import DRAIN_SECONDS
@@ -38,6 +45,8 @@ DAY = dt.date(2024, 5, 1)
 #: The day of the lines that the front-ends send again.
 SENT_AGAIN = dt.date(2024, 5, 2)
 BEFORE, AFTER, BYTES = 2_000, 1_500, 9_000
+#: Lines that are in the copy of Kafka's volume.
+COPIED = 500
 TASK = """
 - name: {topic}_hits
   topic: {topic}
@@ -81,15 +90,20 @@ def lose_tail(platform: Platform, topic: str, partition: int = 0) -> dict[int, i
     folder = Path(platform.settings.home) / "data" / "kafka" / f"{topic}-{partition}"
     segment = max(folder.glob("*.log"))
     os.truncate(segment, segment.stat().st_size - random.Random(topic).randint(BYTES // 3, BYTES))  # noqa: S311
+    return back(platform, topic)
 
-    def back() -> dict[int, int]:
+
+def back(platform: Platform, topic: str) -> dict[int, int]:
+    """Wait until Kafka is back; returns where the topic ends."""
+
+    def look() -> dict[int, int]:
         try:
             health.kafka(platform.settings)
             return kafka_ends(platform.settings, topic)
         except Exception:  # it is coming back
             return {}
 
-    return until(back, what="Kafka is back")
+    return until(look, what="Kafka is back")
 
 
 def compute_night(platform: Platform, topic: str, day: dt.date) -> None:
@@ -98,6 +112,17 @@ def compute_night(platform: Platform, topic: str, day: dt.date) -> None:
         [*night, "--day", day.isoformat(), "--run-id", f"tail-{day}"],
         env=environment(platform.settings), check=True, timeout=COMMAND_SECONDS,
     )  # fmt: skip
+
+
+@contextmanager
+def stopped_kafka(platform: Platform, topic: str) -> Iterator[Path]:
+    """Kafka is stopped in order, and started again afterwards; yields its volume."""
+    supervisord.stop_program(platform.settings, "kafka")
+    try:
+        yield Path(platform.settings.home) / "data" / "kafka"
+    finally:
+        supervisord.start_program(platform.settings, "kafka")
+    back(platform, topic)
 
 
 @contextmanager
@@ -134,6 +159,59 @@ def test_lines_that_came_to_the_offsets_of_lost_ones_all_count_and_none_twice(pl
         values = platform.counted(f"{topic}_hits", DAY, layer).values
         assert Counter({series[1]: metrics["count"] for series, metrics in values.items()}) == wanted
     assert not hops.disagreements
+
+
+@pytest.mark.long
+def test_lines_that_came_to_the_offsets_of_those_that_an_older_volume_lacks_all_count(
+    platform: Platform, tmp_path: Path
+) -> None:
+    """The copy's Kafka gives the same epoch a second time, and its log grows beyond what was read."""
+    topic, database = f"volume_{secrets.token_hex(4)}", engine(platform.settings)
+    with Topics(platform.settings) as topics:
+        topics.create(topic, partitions=2)
+    done = platform.sluice("tasks", "apply", "-f", "-", text=TASK.format(topic=topic))
+    assert done.returncode == 0, done.stderr
+    send(platform, topic, lines(0, COPIED))
+    at_rest(platform, topic)
+    with stopped_kafka(platform, topic) as volume:
+        shutil.copytree(volume, tmp_path / "copy")
+    send(platform, topic, lines(COPIED, BEFORE))
+    before = at_rest(platform, topic)
+    assert (before.online, before.archived) == (COPIED + BEFORE,) * 2
+    known = {log.newest.epoch for log in logs_of(platform, topic)}
+    with standing_still(platform, "speed_layer"), standing_still(platform, "archiver"):
+        with stopped_kafka(platform, topic) as volume:
+            volume.rename(tmp_path / "newer")
+            shutil.copytree(tmp_path / "copy", volume)
+        with Topics(platform.settings) as topics:
+            assert {end.epoch for end in topics.log_ends(topic, (0, 1)).values()} == known
+        send(platform, topic, lines(COPIED + BEFORE, BEFORE + AFTER))  # more than were lost
+    until(lambda: {len(log.eras) for log in logs_of(platform, topic)} == {2}, what="the loss is found")
+    hops = at_rest(platform, topic)
+    number = COPIED + BEFORE + BEFORE + AFTER
+    assert (hops.online, hops.archived, hops.kafka) == (number,) * 3, hops
+    assert not hops.disagreements
+    for partition, said in enumerate(sorted(lost(platform, topic))):
+        place = f"{topic}/{partition} from offset {COPIED // 2} on, of which {BEFORE // 2} had been read"
+        assert said.startswith(f"Kafka lost the records of {place}")
+    assert [each.problems for each in verify(platform.settings, topic)] == [(), ()]
+    compute_night(platform, topic, DAY)
+    wanted = Counter({(f"/{n}",): 1 for n in range(number)})
+    for layer in ("online", "offline"):
+        values = platform.counted(f"{topic}_hits", DAY, layer).values
+        assert Counter({series[1]: metrics["count"] for series, metrics in values.items()}) == wanted
+    computed = Days(database, topic).get(DAY)
+    assert computed is not None
+    assert reconcile(platform.settings, topic, DAY, computed.cut).outcome == ComparisonOutcome.AGREES
+    until(lambda: not open_losses.open_losses(database), DRAIN_SECONDS, "all losses are settled", 0.5)
+
+
+def lost(platform: Platform, topic: str) -> list[str]:
+    """What the alerts about the topic say."""
+    names = f"lost {topic}/"
+    return [
+        each.message for each in alerts.open_alerts(engine(platform.settings)) if each.name.startswith(names)
+    ]
 
 
 def test_front_ends_send_again_what_was_counted_and_not_archived(platform: Platform) -> None:

@@ -232,7 +232,7 @@ class PartitionWriter:
         if self._format is None:
             self._format = TopicStore(self._database).freeze(self.place.topic)
         made = file.of_records(self.place, self._next, self._buffer.batches, self._generation(), self._format)
-        self._publisher.publish_through_outages(made, self.log.epoch, self._expired, self._sleep)
+        self._publisher.publish_through_outages(made, self.log.read_at, self._expired, self._sleep)
         self._moved(made.footer.next)
         self.progress.files += 1
         self.progress.lines += made.footer.lines

@@ -38,6 +38,11 @@ class ArchivedLog:
         """The epoch of the log's leader."""
         return self._eras.newest.epoch
 
+    @property
+    def read_at(self) -> tuple[int, int]:
+        """The log's era and the epoch of its leader."""
+        return self._eras.newest.era, self.epoch
+
     def records(self, position: int, end: int) -> int:
         """How many offsets come after the position, if the log ends at that offset."""
         return self._eras.records(position, self._eras.position(end))

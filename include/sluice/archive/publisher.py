@@ -18,6 +18,7 @@ from sluice.archive.footer import Footer
 from sluice.archive.status import PartitionStatus
 from sluice.stack.progress import PartitionState
 from sluice.storage.hdfs import HdfsUnavailable
+from sluice.storage.tables import eras
 from sluice.storage.tables.eras import LogMoved
 from sluice.transmission.topics import TopicMissing, Topics
 
@@ -68,11 +69,20 @@ class Publisher:
         if now != self._place.topic_id:
             raise TopicChanged(self._ended(f"was made again with id {now}"))
 
-    def check_log(self, epoch: int) -> None:
-        """Raise LogMoved if the partition's leader has another epoch than that."""
+    def check_log(self, read_at: tuple[int, int]) -> None:
+        """Raise LogMoved if the partition's log has another era, or its leader another epoch, than that.
+
+        Kafka is asked first: on another volume it has the same epoch, but an era began before it started.
+        That needs PostgreSQL. So while that is away, Kafka's epoch says enough.
+        """
         place = self._place
-        if self._topics.log_ends(place.topic, [place.partition])[place.partition].epoch != epoch:
+        if self._topics.log_ends(place.topic, [place.partition])[place.partition].epoch != read_at[1]:
             raise LogMoved(place.topic, [place.partition])
+        try:
+            with self._database.begin() as connection:
+                eras.hold(connection, place.topic, {place.partition: read_at})
+        except DBAPIError as error:
+            log.warning("%s: cannot compare the era of its log: %s", place, error)
 
     def publish(self, made: ArchiveFile, check: Callable[[], None] = lambda: None) -> None:
         """Claim the file's name and index it. Raises LostClaim if another file stands there.
@@ -93,19 +103,23 @@ class Publisher:
         self.try_index()
 
     def publish_through_outages(
-        self, made: ArchiveFile, epoch: int, given_up: Callable[[], bool], sleep: Callable[[float], None]
+        self,
+        made: ArchiveFile,
+        read_at: tuple[int, int],
+        given_up: Callable[[], bool],
+        sleep: Callable[[float], None],
     ) -> None:
         """Check the topic and its log, and publish the file; try again while Kafka or HDFS is away.
 
-        It tries until `given_up`. The records were fetched before the check, at that epoch of the leader. So
-        they are the topic's own, and in its log, if its id and the epoch are still the same.
+        It tries until `given_up`. The records were fetched before the check, in that era and at that epoch of
+        the leader. So they are the topic's own, and in its log, if its id and both are still the same.
 
         Raises LostClaim, TopicChanged, LogMoved.
         """
 
         def publish() -> None:
             self.check_topic()
-            self.publish(made, lambda: self.check_log(epoch))
+            self.publish(made, lambda: self.check_log(read_at))
 
         def failed(attempt: RetryCallState) -> None:
             if attempt.outcome and isinstance(error := attempt.outcome.exception(), AWAY):

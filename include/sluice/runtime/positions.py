@@ -1,7 +1,7 @@
 """Positions in a partition's log: each is that of one record for ever, whatever Kafka loses.
 
 Kafka gives an offset to another record when a broker lost the end of its log that was not on disk yet, when
-the topic was deleted and made again, and when an older volume was restored. So a position is a *era*
+the topic was deleted and made again, and when an older volume was restored. So a position is an *era*
 and an offset in one number. An era begins where other records came to offsets that somebody had read
 (`tasks.topic_log` finds that out). In era 0, which few logs ever leave, a position is Kafka's offset.
 """
@@ -36,12 +36,26 @@ def shown(position: int) -> str:
     return f"{offset_of(position)} of era {era}" if era else str(position)
 
 
+#: Shared by two volumes of Kafka's that have nothing of a partition in common.
+NO_EPOCH = -1
+_UNSEEN = -10
+
+
+def before_a_look(shared: int) -> int:
+    """The `Era.epoch` of an era that began with another volume of Kafka's, until it is looked at.
+
+    No leader has it. shared: the newest epoch that both volumes have, or NO_EPOCH.
+    """
+    return _UNSEEN - shared
+
+
 @dataclass(frozen=True, order=True)
 class Era:
     """An era of a partition's log.
 
     topic_id: Kafka's id of the topic. begins: its first offset. epoch: of the newest leader that is known to
-    have gone on with it. reached: the offset up to which somebody had read the era before.
+    have gone on with it; see `before_a_look`, too. reached: the offset up to which somebody had read the era
+    before.
     """
 
     era: int
@@ -49,6 +63,16 @@ class Era:
     begins: int
     epoch: int
     reached: int = 0
+
+    @property
+    def shared(self) -> int | None:
+        """The newest epoch that Kafka's volume shares with the one before; None: it was looked at since."""
+        return _UNSEEN - self.epoch if self.epoch <= _UNSEEN - NO_EPOCH else None
+
+    @property
+    def known(self) -> int:
+        """The newest epoch whose records are those that were read."""
+        return self.epoch if self.shared is None else self.shared
 
 
 @dataclass(frozen=True)

@@ -62,15 +62,15 @@ class NoRecords(TimeoutError):
 class Slice(NamedTuple):
     """The offsets [start, end) of a partition; the position of each is the offset plus `shift`.
 
-    epoch: that of the leader when the log was looked at. A record of a newer one may be another than the one
-    that was meant.
+    read_at: the log's newest era, and the epoch of its leader, when it was looked at. A record of a newer
+    epoch may be another than the one that was meant.
     """
 
     partition: int
     start: int
     end: int
     shift: int = 0
-    epoch: int | None = None
+    read_at: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ class SourcePart:
         consumer = _consumer(self.kafka)
         try:
             for each in self.slices:
-                if _own.epochs.get((self.topic, each.partition), each.epoch) != each.epoch:
+                if _own.read_at.get((self.topic, each.partition), each.read_at) != each.read_at:
                     # It may have fetched ahead what the log does not have any more.
                     _own.consumers.pop(self.kafka).close()
-                    _own.epochs.clear()
+                    _own.read_at.clear()
                     consumer = _consumer(self.kafka)
-                _own.epochs[self.topic, each.partition] = each.epoch
+                _own.read_at[self.topic, each.partition] = each.read_at
                 yield from self._read(consumer, each)
         except BaseException:  # who knows what it still waits for
             _own.consumers.pop(self.kafka).close()
@@ -112,8 +112,8 @@ class SourcePart:
             except OffsetOutOfRangeError:
                 raise RecordsGone(self.topic, wanted) from None
             if (
-                wanted.epoch is not None
-                and consumer._subscription.assignment[at].position.leader_epoch > wanted.epoch
+                wanted.read_at is not None
+                and consumer._subscription.assignment[at].position.leader_epoch > wanted.read_at[1]
             ):
                 raise LogMoved(self.topic, [wanted.partition])
             own = [one for one in polled if one.offset < wanted.end]
@@ -151,9 +151,9 @@ class TopicRange:
         logs: all partitions' logs, as they are now. checked: whether reading fails where they are others by
         then.
         """
-        epochs = {number: log.newest.epoch for number, log in logs.items()} if checked else {}
+        own = {number: (log.newest.era, log.newest.epoch) for number, log in logs.items()} if checked else {}
         wanted = [
-            Slice(int(name), piece.start, piece.end, piece.shift, epochs.get(int(name)))
+            Slice(int(name), piece.start, piece.end, piece.shift, own.get(int(name)))
             for name, to in end.items()
             if int(name) in logs  # a topic that was made again may have fewer partitions
             for piece in logs[int(name)].pieces(start.get(name, 0), to)
@@ -180,7 +180,8 @@ class _Own(threading.local):
 
     def __init__(self) -> None:
         self.consumers: dict[Kafka, KafkaConsumer] = {}
-        self.epochs: dict[tuple[str, int], int | None] = {}  # at which each partition was read last
+        #: The era and epoch at which each partition was read last.
+        self.read_at: dict[tuple[str, int], tuple[int, int] | None] = {}
 
 
 _own = _Own()

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from kafka.errors import LeaderNotAvailableError
 from sqlalchemy import Engine
 
-from sluice.runtime.positions import Era, PartitionLog
+from sluice.runtime.positions import NO_EPOCH, Era, PartitionLog
 from sluice.storage.tables import alerts, eras
 from sluice.storage.tables.eras import LookedAt
 from sluice.transmission.log_ends import LogEnd
@@ -55,14 +55,16 @@ class TopicLog:
         known = eras.known(self._database, self.topic, topic_id, numbers)
         ends = self._topics.log_ends(self.topic, numbers)
         asked = {}
+        cuts = {number: end.offset for number, end in ends.items()}
         for number, end in ends.items():
             newest = known[number].newest
             if not newest or newest.topic_id != topic_id or newest.epoch == end.epoch:
                 continue
-            if min(newest.epoch, end.epoch) >= 0:
+            if newest.shared == NO_EPOCH:
+                cuts[number] = 0
+            elif min(newest.known, end.epoch) >= 0:
                 # A log of an older epoch than is known was restored; what is of its newest one came since.
-                asked[number] = newest.epoch if newest.epoch < end.epoch else end.epoch - 1
-        cuts = {number: end.offset for number, end in ends.items()}
+                asked[number] = newest.known if newest.known < end.epoch else end.epoch - 1
         for number, cut in self._topics.ends_of_epochs(self.topic, asked).items():
             cuts[number] = min(cut, cuts[number])
         found = {
@@ -72,7 +74,7 @@ class TopicLog:
         after = eras.logs(self._database, self.topic)
         for number in found.keys() - set(stale):
             newest, before = after[number].newest, known[number].newest
-            if newest.era > (before.era if before else 0):
+            if newest.era and (before is None or (newest.era, -newest.begins) > (before.era, -before.begins)):
                 self._say(number, newest)
         return stale
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from sluice.runtime.positions import Era, position_at
+from sluice.runtime.positions import NO_EPOCH, Era, before_a_look, position_at
 from sluice.storage.tables import eras, schema
 from sluice.storage.tables.eras import LogMoved, LookedAt
 from tests.tasks.database import sqlite
@@ -108,3 +108,50 @@ def test_a_look_that_others_overtook_books_nothing(database: sa.Engine) -> None:
     assert eras.looked_at(database, "logs", {0: LookedAt("id", 2, 1000, known)}) == [0]
     assert eras.looked_at(database, "logs", {0: LookedAt("id", 1, 900, known)}) == [0]
     assert eras.logs(database, "logs")[0].eras == (Era(0, "id", 0, 2),)
+
+
+def test_another_volume_begins_an_era_where_the_log_was_read_to(database: sa.Engine) -> None:
+    look(database, 4, 0)
+    committed(database, 1, 100)
+    for _ in range(2):  # the second time does nothing
+        eras.volume_changed(database, {"logs-0": 2})
+    before, after = eras.logs(database, "logs")[0].eras
+    assert before == Era(0, "id", 0, 4)
+    assert after == Era(1, "id", 100, before_a_look(2), 100)
+    assert (after.shared, after.known, before.shared, before.known) == (2, 2, None, 4)
+    with (
+        database.begin() as connection,
+        pytest.raises(LogMoved),
+    ):  # who read the volume before commits nothing
+        eras.hold(connection, "logs", {0: (0, 4)})
+
+
+@pytest.mark.parametrize(("cut", "begins"), [(90, 90), (100, 100), (120, 100)])
+def test_whoever_looks_first_lets_the_era_begin_where_the_volume_s_own_records_do(
+    database: sa.Engine, cut: int, begins: int
+) -> None:
+    look(database, 4, 0)
+    committed(database, 1, 100)
+    eras.volume_changed(database, {"logs-0": 2})
+    after = Era(1, "id", begins, 4, 100)
+    assert look(database, 4, cut) == (Era(0, "id", 0, 4), after)
+    assert look(database, 6, 500)[1:] == (Era(1, "id", begins, 6, 100),)
+
+
+def test_a_volume_that_has_all_epochs_that_were_looked_at_begins_none(database: sa.Engine) -> None:
+    look(database, 4, 0)
+    committed(database, 1, 100)
+    assert eras.volume_changed(database, {"logs-0": 4, "other-0": 9}) == 0
+    assert len(eras.logs(database, "logs")[0].eras) == 1
+
+
+def test_a_volume_without_the_partition_shares_nothing_with_it(database: sa.Engine) -> None:
+    look(database, 0, 0)
+    committed(database, 1, 100)
+    assert eras.volume_changed(database, {"logs-1": 7}) == 1
+    assert eras.logs(database, "logs")[0].newest.shared == NO_EPOCH
+    assert look(database, 0, 500, "new")[-1] == Era(1, "new", 0, 0, 100)
+
+
+def test_an_empty_database_knows_nothing_of_another_volume() -> None:
+    assert eras.volume_changed(sa.create_engine("sqlite://"), {}) == 0

@@ -72,6 +72,15 @@ def test_what_had_been_read_is_open_once(database: sa.Engine) -> None:
     assert found(database) == [(1, 2, False)]
 
 
+def test_what_another_volume_lacks_is_open_once_it_was_looked_at(database: sa.Engine) -> None:
+    look(database, 4, 0)
+    committed(database, 1, 100)
+    eras.volume_changed(database, {"logs-0": 2})
+    assert found(database) == []
+    look(database, 4, 90)
+    assert found(database) == [(1, 4, True)]
+
+
 def test_a_person_opens_all_of_a_topic(database: sa.Engine) -> None:
     look(database, 0, 0)
     committed(database, 1, 100)

@@ -3,6 +3,9 @@
 The row of a partition's newest era names the newest epoch of its leader that was looked at. A commit
 of the speed layer holds that row while it is written, and an era begins under its lock. So an era
 is never decided upon beside a commit that the decision should have known.
+
+Another volume of Kafka's begins an era in each log of which records may have been read that it does not have
+(`volume_changed`).
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
-from sluice.runtime.positions import Era, PartitionLog, era_of, offset_of
+from sluice.runtime.positions import NO_EPOCH, Era, PartitionLog, before_a_look, era_of, offset_of
 from sluice.storage.tables import schema
 
 _C = schema.log_eras.c
@@ -82,9 +85,7 @@ def looked_at(engine: sa.Engine, topic: str, found: Mapping[int, LookedAt]) -> l
     """
     stale = []
     with engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext(f"log {topic}"))))
-        connection.execute(_locked(topic).with_for_update()).all()
+        _lock(connection, topic)
         now = _read(connection, topic)
         for partition, log in sorted(found.items()):
             before = now[partition].newest if partition in now else None
@@ -100,11 +101,37 @@ def looked_at(engine: sa.Engine, topic: str, found: Mapping[int, LookedAt]) -> l
             reached = _reached(connection, topic, partition, before)
             cut = log.cut if before.topic_id == log.topic_id else 0
             after = replace(before, topic_id=log.topic_id, epoch=log.epoch)
-            if (log.known.reached if same else reached) > cut:
+            if before.shared is not None:  # nobody has read of it, so it can still begin earlier
+                after = replace(after, begins=min(before.begins, cut))
+            elif (log.known.reached if same else reached) > cut:
                 after = Era(before.era + 1, log.topic_id, cut, log.epoch, reached)
             if after != before:
                 _put(connection, topic, partition, after)
     return stale
+
+
+def volume_changed(engine: sa.Engine, shared: Mapping[str, int]) -> int:
+    """Begin an era wherever records of another volume of Kafka's may have been read; returns how many.
+
+    Kafka must not run. shared: by TOPIC-PARTITION, the newest epoch that the volume has in common with the
+    one that ran before; what is missing has nothing in common with it. The era begins where the one before
+    was read to; whoever looks first lets it begin where the volume's own records do, if that is earlier. To
+    do so twice is to do so once.
+    """
+    number = 0
+    with engine.begin() as connection:
+        if not sa.inspect(connection).has_table(schema.log_eras.name):
+            return 0  # a database that was made just now
+        for topic in sorted(connection.scalars(sa.select(_C.topic).distinct())):
+            _lock(connection, topic)
+            for partition, log in _read(connection, topic).items():
+                newest, common = log.newest, shared.get(f"{topic}-{partition}", NO_EPOCH)
+                if newest.known > common:
+                    at = _reached(connection, topic, partition, newest)
+                    after = Era(newest.era + 1, newest.topic_id, at, before_a_look(common), at)
+                    _put(connection, topic, partition, after)
+                    number += 1
+    return number
 
 
 def add(engine: sa.Engine, topic: str, found: Iterable[tuple[int, Era]]) -> None:
@@ -124,6 +151,13 @@ def hold(connection: sa.Connection, topic: str, read_at: Mapping[int, tuple[int,
     now = {number: (log.newest.era, log.newest.epoch) for number, log in _read(connection, topic).items()}
     if moved := [number for number, at in read_at.items() if now.get(number) != at]:
         raise LogMoved(topic, moved)
+
+
+def _lock(connection: sa.Connection, topic: str) -> None:
+    """Let nobody else decide or commit until the transaction ends."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext(f"log {topic}"))))
+    connection.execute(_locked(topic).with_for_update()).all()
 
 
 def _locked(topic: str) -> sa.Select[tuple[int]]:
@@ -148,7 +182,7 @@ def _put(
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=["topic", "partition", "era"],
-            set_={name: values[name] for name in ("topic_id", "epoch")},
+            set_={name: values[name] for name in ("topic_id", "epoch", "begins")},
         )
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from sluice.runtime.positions import position_at
+from sluice.runtime.positions import NO_EPOCH, position_at
 from sluice.storage.tables import schema
 
 #: A settled epoch that no leader has: a person asks again.
@@ -81,8 +81,11 @@ class Unarchived:
 
 
 def open_losses(engine: sa.Engine) -> list[OpenLoss]:
-    """All that is open, in order of topic and partition."""
-    return _read(engine, _C.settled_epoch.is_distinct_from(_C.epoch))
+    """All that is open, in order of topic and partition.
+
+    What began with another volume of Kafka's is open once it was looked at.
+    """
+    return _read(engine, _C.settled_epoch.is_distinct_from(_C.epoch) & (_C.epoch >= NO_EPOCH))
 
 
 def eras_once_settled(connection: sa.Connection, topic: str) -> dict[str, int]:
