@@ -1,6 +1,7 @@
 """A team's metric that does not end, ends its process, or takes memory without end, harms no other.
 
-Its code runs by `team_code` in a process of its own. Neither does a machine that starts none.
+Its code runs by `team_code` in a process of its own (`team_process`).
+A machine that starts none harms no task.
 """
 
 from __future__ import annotations

@@ -115,8 +115,8 @@ class _TeamProcess:
             raise _ProcessEnded(f"{failed}: {self._ended()}") from error
         if lacked := answer.get("memory"):
             raise _ProcessEnded(f"{failed}: {self._lacked(lacked, data.size)}")
-        if error := answer.get("error"):
-            raise TeamCodeFailed(error)
+        if said := answer.get("error"):
+            raise TeamCodeFailed(said)
         self._loaded.add(file.digest)
         return answer, found
 
