@@ -16,6 +16,7 @@ from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import SHOWN, Failures, Noted, TasksFailed, Version, leaving_out, reason
 from sluice.metrics.accumulators import MAX
+from sluice.metrics.team_calls import TeamProcessUnavailable
 from sluice.runtime.arrays import Ints
 from sluice.runtime.sections import Limits
 from sluice.speed.ledger import ByteLedger
@@ -70,6 +71,28 @@ def test_the_one_that_raises_is_left_out_and_named(monkeypatch: pytest.MonkeyPat
     counted = count(records([line(size="666"), line()]), plan(MAXIMUM, GOOD))
     assert versions(counted.partials) == {(2, 1)}
     assert counted.failed == {(1, 1): "Broken: no devils\\x00here"}
+
+
+@pytest.mark.parametrize("where", ["adding", "merging"])
+def test_a_fault_of_the_machine_sets_no_task_aside(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """The whole batch fails, and is counted as ever once the machine has what it lacked."""
+    lines, made = records([line(), line()]), plan(MAXIMUM, GOOD)
+
+    def unavailable(*_: object) -> None:
+        raise TeamProcessUnavailable("too many open files")
+
+    def counted() -> pa.Table:
+        found = count(lines, made)
+        assert found.failed == {}
+        merged, failures = merge_guarded(pa.concat_tables([found.partials, found.partials]))
+        assert failures == {}
+        return merged
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MAX, "add" if where == "adding" else "merge", unavailable)
+        with pytest.raises(TeamProcessUnavailable):
+            counted()
+    assert versions(counted()) == {(1, 1), (2, 1)}
 
 
 def test_its_partial_aggregates_from_other_partitions_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

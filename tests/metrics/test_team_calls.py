@@ -1,30 +1,34 @@
 """A team's metric that does not end, ends its process, or takes memory without end, harms no other.
 
-Its code runs by `team_code` in a process of its own.
+Its code runs by `team_code` in a process of its own (`team_process`).
+A machine that starts none harms no task.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from sluice.engine.count import count
+from sluice.engine.count import CountedLines, count
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
 from sluice.engine.trial import failure
-from sluice.metrics import Metric, registry
+from sluice.metrics import Metric, registry, team_calls
 from sluice.metrics.team import Team, load
-from sluice.metrics.team_calls import PROCESSES
-from sluice.metrics.team_metric import UserMetricFailed
+from sluice.metrics.team_calls import PROCESSES, TeamProcessUnavailable
+from sluice.metrics.team_metric import UserAccumulator, UserMetricFailed
 from sluice.runtime.sections import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.topic_spec import TopicSpec
@@ -77,6 +81,21 @@ MILD = {
     "return self": "Object of type Faulty is not JSON serializable",
     "return np.zeros(3)": "Object of type ndarray is not JSON serializable",
 }
+#: What a metric leaves in its process (`add` is called twice), and what of another one fails with it.
+WARM = "import pyarrow; pyarrow.array([b'']); import threading"
+LEFT = {
+    "open files": (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))",
+        "open('/dev/null').close()",
+    ),
+    "memory": (
+        "sys.__dict__.get('held') or setattr(sys, 'held', bytearray(60 << 20))",
+        "bytearray(60 << 20)",
+    ),
+    "a folder": ("import tempfile; d = tempfile.mkdtemp(); os.chdir(d); os.rmdir(d)", "os.getcwd()"),
+    "global state": ("sys.modules['this'] = None", "import fractions, sys; 'this' in sys.modules and 1 / 0"),
+    "a thread": (f"threading.Timer(0.5, lambda: exec({HOLDS!r})).start()", "time.sleep(0.8)"),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -126,13 +145,121 @@ def test_a_metric_fails_in_bounded_time_and_the_next_one_goes_on(fault: str) -> 
     assert summed(metrics["sound"]) == [3.0, 4.0]
 
 
-def test_whatever_it_raises_or_returns_its_process_goes_on() -> None:
+def test_whatever_it_raises_or_returns_is_said_and_the_next_one_goes_on() -> None:
+    sound = team(sound=source("sound")).metrics["sound"]
     for number, (fault, said) in enumerate(MILD.items()):
         name = f"mild{number}"
         metric = team(**{name: source(name, add=fault)}).metrics[name]
         with pytest.raises(UserMetricFailed, match=f"failed in add: .*{re.escape(said)}"):
             summed(metric)
-    assert len(PROCESSES._idle) == 1
+        assert summed(sound) == [3.0, 4.0]
+
+
+@pytest.mark.parametrize(("left", "fails"), LEFT.values(), ids=LEFT)
+def test_what_another_metric_left_in_a_process_fails_no_metric(left: str, fails: str) -> None:
+    metrics = team(
+        leaving=source("leaving", head=WARM, add=left), faultless=source("faultless", add=fails)
+    ).metrics
+    assert summed(metrics["leaving"]) == [3.0, 4.0]
+    (used,) = PROCESSES._idle
+    assert summed(metrics["faultless"]) == [3.0, 4.0]
+    assert PROCESSES._idle != [used]
+
+
+def test_a_process_without_faults_is_kept() -> None:
+    metrics = team(sound=source("sound"), other=source("other")).metrics
+    (used,) = PROCESSES._idle
+    for name in ("sound", "other", "sound"):
+        assert summed(metrics[name]) == [3.0, 4.0]
+    assert PROCESSES._idle == [used]
+
+
+def test_a_process_that_takes_nothing_is_replaced_in_time() -> None:
+    metric = one()
+    (stopped,) = PROCESSES._idle
+    os.kill(stopped._process.pid, signal.SIGSTOP)
+    began, size = time.monotonic(), 200_000  # more than the socket holds
+    (accumulator,) = metric.accumulators
+    states = accumulator.add(numeric(np.zeros(size, int), np.ones(size), 1))
+    assert metric.results(states).values.tolist() == [size]
+    assert time.monotonic() - began < 10 * SECONDS
+    assert stopped._process.returncode == -signal.SIGKILL
+
+
+def test_what_has_no_room_says_how_large_it_is() -> None:
+    size = 17 << 20
+    values = pa.LargeListArray.from_arrays(pa.array([0, size], pa.int64()), pa.array(np.ones(size)))
+    (accumulator,) = one().accumulators
+    assert isinstance(accumulator, UserAccumulator)
+    said = re.escape("what it was asked, 136 MiB, does not fit into 128 MiB of memory (metrics.memory_bytes)")
+    with pytest.raises(UserMetricFailed, match=f"failed in add: {said}"):
+        accumulator._ask("add", values)
+
+
+def test_an_answer_that_has_no_room_says_so() -> None:
+    size = 3000
+    with pytest.raises(UserMetricFailed, match="it took more than 128 MiB of memory") as failed:
+        one(add="return 'x' * 65_000").accumulators[0].add(numeric(np.arange(size), np.ones(size), size))
+    assert "exit code" not in str(failed.value)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start is given up soon."""
+    for name, seconds in (("START_PATIENCE", 2.0), ("FIRST_PAUSE", 0.1), ("LONGEST_PAUSE", 0.2)):
+        monkeypatch.setattr(team_calls, name, seconds)
+
+
+@contextmanager
+def no_open_files() -> Iterator[None]:
+    """This process can open none."""
+    most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def test_a_machine_that_starts_no_process_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    metric = one()
+    PROCESSES.end()
+    with ThreadPoolExecutor(1) as pool, no_open_files():
+        found = pool.submit(summed, metric)
+        while "Too many open files" not in caplog.text:
+            assert not found.done()
+            time.sleep(0.05)
+    assert found.result() == [3.0, 4.0]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_machine_that_starts_no_process_fails_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    with counting_with(monkeypatch, source("faulty")) as (tasks, lines):
+        assert counted(tasks, lines).failed == {}  # it has opened what else it needs
+        PROCESSES.end()
+        with no_open_files(), pytest.raises(TeamProcessUnavailable, match="Too many open files"):
+            counted(tasks, lines)
+        assert counted(tasks, lines).failed == {}
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("what", "fault", "said"),
+    [
+        ("START_SECONDS", 0.01, "it was not ready after 0.01 s"),
+        ("sys.executable", "/bin/false", "it ended its process with exit code 1"),
+    ],
+)
+def test_a_process_that_does_not_become_ready_fails_no_task(
+    monkeypatch: pytest.MonkeyPatch, what: str, fault: object, said: str
+) -> None:
+    with counting_with(monkeypatch, source("faulty")) as (tasks, lines):
+        PROCESSES.end()
+        with monkeypatch.context() as patch:
+            patch.setattr(f"sluice.metrics.team_calls.{what}", fault)
+            with pytest.raises(TeamProcessUnavailable, match=said):
+                counted(tasks, lines)
+        assert counted(tasks, lines).failed == {}
 
 
 @pytest.mark.parametrize("where", ["merge", "result"])
@@ -225,36 +352,45 @@ def test_its_measures_are_its_own() -> None:
 
 def test_only_its_own_task_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a pass of either layer, and when a task is tried before it is saved."""
-    found = team(faulty=source("faulty", add="values.max() < 500 or time.sleep(3600)"))
-    monkeypatch.setitem(registry.team().metrics, "faulty", found.metrics["faulty"])
-    _forget()
-    try:
-        _count_both()
-    finally:
-        monkeypatch.undo()
-        _forget()
+    text = source("faulty", add="values.max() < 500 or time.sleep(3600)")
+    with counting_with(monkeypatch, text) as (tasks, lines):
+        topic = TopicSpec(name="logs")
+        assert failure(tasks[0].spec, topic, lines[:3], Limits()) is None
+        said = failure(tasks[0].spec, topic, lines, Limits())
+        late = "it did not end within 4 s (metrics.seconds)"
+        assert said == f"UserMetricFailed: metric 'faulty' of faulty.py failed in add: {late}"
+        found = counted(tasks, lines)
+        assert found.failed == {(1, 1): said}
+        assert set(found.partials.column("task_id").to_pylist()) == {2}
 
 
-def _forget() -> None:
-    """Let the process see other metrics than it began with."""
-    for known in (registry.metric, registry.all_accumulators, registry.accumulator_columns, partials_schema):
-        known.cache_clear()
+@contextmanager
+def counting_with(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> Iterator[tuple[list[ActiveTask], list[bytes]]]:
+    """Two tasks, of which the first one has the metric `faulty` of this file, and lines for them."""
 
-
-def _count_both() -> None:
     def task(number: int, *metrics: str) -> ActiveTask:
         spec = {"name": f"t{number}", "topic": "logs", "period": "60s", "measure": {"field": "bytes"}}
         return ActiveTask(number, 1, TaskSpec.model_validate({**spec, "dimensions": [], "metrics": metrics}))
 
-    lines = [
-        f'h - - [17/May/2015:10:05:0{n} +0000] "GET / HTTP/1.1" 200 {n * 100}'.encode() for n in range(9)
-    ]
-    tasks = [task(1, "count", "faulty"), task(2, "count", "sum")]
-    topic = TopicSpec(name="logs")
-    assert failure(tasks[0].spec, topic, lines[:3], Limits()) is None
-    said = failure(tasks[0].spec, topic, lines, Limits())
-    late = "it did not end within 4 s (metrics.seconds)"
-    assert said == f"UserMetricFailed: metric 'faulty' of faulty.py failed in add: {late}"
+    with monkeypatch.context() as patch:
+        patch.setitem(registry.team().metrics, "faulty", team(faulty=text).metrics["faulty"])
+        _forget()
+        try:
+            yield (
+                [task(1, "count", "faulty"), task(2, "count", "sum")],
+                [
+                    f'h - - [17/May/2015:10:05:0{n} +0000] "GET / HTTP/1.1" 200 {n * 100}'.encode()
+                    for n in range(9)
+                ],
+            )
+        finally:
+            patch.undo()
+            _forget()
+
+
+def counted(tasks: list[ActiveTask], lines: list[bytes]) -> CountedLines:
     batch = pa.record_batch(
         {
             "partition": pa.array(np.zeros(len(lines), np.int32)),
@@ -262,6 +398,10 @@ def _count_both() -> None:
             "line": pa.array(lines, pa.binary()),
         }
     )
-    counted = count(batch, EnginePlan.of(tasks, Limits(), topic))
-    assert counted.failed == {(1, 1): said}
-    assert set(counted.partials.column("task_id").to_pylist()) == {2}
+    return count(batch, EnginePlan.of(tasks, Limits(), TopicSpec(name="logs")))
+
+
+def _forget() -> None:
+    """Let the process see other metrics than it began with."""
+    for known in (registry.metric, registry.all_accumulators, registry.accumulator_columns, partials_schema):
+        known.cache_clear()

@@ -18,6 +18,7 @@ from polars.exceptions import PanicException
 
 from sluice.engine.groups import code, group
 from sluice.engine.schema import of_version
+from sluice.metrics.team_calls import TeamProcessUnavailable
 from sluice.runtime.arrays import Ints
 
 Done = TypeVar("Done")
@@ -27,7 +28,8 @@ Version = tuple[int, int]
 #: Why each version failed, in words for the author of the task.
 Failures = dict[Version, str]
 
-#: What is caught for one task. A panic in polars' Rust code is no `Exception`.
+#: What is caught for one task. A panic in polars' Rust code is no `Exception`. What is no fault of a task,
+#: `reason` raises again.
 CAUGHT = (Exception, PanicException)
 #: An error is cut to this many characters, because it is shown in tables and stored as text.
 SHOWN = 1_000
@@ -83,7 +85,12 @@ class Noted:
 
 
 def reason(error: BaseException) -> str:
-    """An error as one text that PostgreSQL can hold (it refuses NUL)."""
+    """Why a task failed, as one text that PostgreSQL can hold (it refuses NUL).
+
+    A fault of the machine is no failure of a task: it is raised again, so that the work is tried again.
+    """
+    if isinstance(error, TeamProcessUnavailable):
+        raise error
     words = str(error).strip() or "no message"
     # This package's own errors read well without a class name in front; errors of other code need it.
     text = words if isinstance(error, TooManySeries) else f"{type(error).__name__}: {words}"
@@ -124,6 +131,8 @@ def each_or_all(work: Callable[[pa.Table], Done], table: pa.Table) -> tuple[list
     """
     try:
         return [work(table)], {}
+    except TeamProcessUnavailable:
+        raise
     except CAUGHT:
         done, failures = [], Failures()
         for version, own in versions_of(table):

@@ -148,14 +148,14 @@ def guarded(doing: str) -> Iterator[None]:
         raise TeamCodeFailed(f"failed in {doing}: {type(error).__name__}: {error}") from error
 
 
-def to_ipc(table: pa.Table) -> bytes:
+def to_ipc(table: pa.Table) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as out:
         out.write_table(table)
-    return bytes(sink.getvalue())
+    return sink.getvalue()
 
 
-def from_ipc(data: bytes) -> pa.Array:
+def from_ipc(data: bytearray) -> pa.Array:
     """The one column of a table, in one piece."""
     column = pa.ipc.open_stream(data).read_all().combine_chunks().column(0)
     return column.chunk(0) if column.num_chunks else pa.array([], column.type)

@@ -7,13 +7,12 @@ it outlives whoever asked while the team's code does not end.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import signal
+import socket
 import sys
 from dataclasses import asdict
-from multiprocessing.connection import Connection
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +26,7 @@ from sluice.metrics.team_code import (
     from_ipc,
     to_ipc,
 )
+from sluice.metrics.team_messages import receive, send
 from sluice.metrics.user import UserMetric
 
 #: Whoever asked kills a process in time. If it is gone, the process ends this much later: it must not end
@@ -34,6 +34,7 @@ from sluice.metrics.user import UserMetric
 GRACE_SECONDS = 300.0
 
 Answer = dict[str, Any]
+NOTHING = pa.py_buffer(b"")
 
 
 class TeamCode:
@@ -42,20 +43,22 @@ class TeamCode:
     def __init__(self) -> None:
         self._loaded: dict[str, dict[str, UserMetric[Any]]] = {}  # by the file's digest
 
-    def answer(self, ask: Answer, data: bytes) -> tuple[Answer, bytes]:
-        """What is answered: `error` says that the team's code failed; `memory`, that it had too little."""
+    def answer(self, ask: Answer, data: bytearray) -> tuple[Answer, pa.Buffer]:
+        """What is answered: `error` says why the team's code failed; `memory`, that it had too little."""
         try:
             if ask["do"] == "load":
-                return {"metrics": self._load(ask)}, b""
+                return {"metrics": self._load(ask)}, NOTHING
             if ask["digest"] not in self._loaded:
                 self._load(ask)
             metric = self._loaded[ask["digest"]][ask["metric"]]
             found = ASKS[ask["do"]](metric, from_ipc(data))
             return {}, to_ipc(found if isinstance(found, pa.Table) else pa.table({"found": found}))
         except MemoryError:
-            return {"error": f"failed in {ask['do']}", "memory": True}, b""
+            return {"memory": "used"}, NOTHING
         except TeamCodeFailed as error:
-            return {"error": str(error)}, b""
+            return {"error": str(error)}, NOTHING
+        except Exception as error:  # what the team's code left, e.g. too many open files
+            return {"error": f"failed in {ask['do']}: {type(error).__name__}: {error}"}, NOTHING
 
     def _load(self, ask: Answer) -> list[Answer]:
         try:
@@ -80,29 +83,37 @@ def bound_memory(most: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def serve(asking: Connection, seconds: float) -> None:
+def serve(asking: socket.socket, seconds: float) -> None:
     """Answer until whoever asks is gone."""
     code = TeamCode()
-    asking.send_bytes(b"")  # from here on time is the metric's
-    while True:
-        try:
-            ask, data = json.loads(asking.recv_bytes()), asking.recv_bytes()
-        except (EOFError, OSError):
-            return
-        # By the kernel's default action, which team code that holds the interpreter cannot put off.
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, seconds + GRACE_SECONDS)
-        answer, found = code.answer(ask, data)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        asking.send_bytes(json.dumps(answer).encode())
-        asking.send_bytes(found)
+    try:
+        send(asking, {})  # it is ready
+        while True:
+            _answer(asking, code, seconds)
+    except (EOFError, OSError):
+        return
+
+
+def _answer(asking: socket.socket, code: TeamCode, seconds: float) -> None:
+    """Answer once; nothing of it takes memory afterwards."""
+    try:
+        ask, data = receive(asking)
+    except MemoryError:
+        send(asking, {"memory": "asked"})
+        return
+    # By the kernel's default action, which team code that holds the interpreter cannot put off.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds + GRACE_SECONDS)
+    answer, found = code.answer(ask, data)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    send(asking, answer, found)
 
 
 def main() -> None:
     descriptor, memory, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
     pa.set_cpu_count(1)
     os.dup2(2, 1)  # what the team's code prints belongs into the log
-    with Connection(descriptor) as asking:
+    with socket.socket(fileno=descriptor) as asking:
         bound_memory(memory)
         serve(asking, seconds)
 

@@ -16,6 +16,7 @@ from sluice.batch.rebuild.ask import NothingCountable
 from sluice.batch.rebuild.scope import NothingToRebuild
 from sluice.collection.errors import HostListError
 from sluice.collection.inventory import InventoryError
+from sluice.metrics.team_calls import TeamProcessUnavailable
 from sluice.results.chart import TooManyValues
 from sluice.results.layers import UnknownVersion
 from sluice.results.query import BadQuery
@@ -60,6 +61,7 @@ _STATUS: dict[type[Exception], int] = {
     NotAcceptable: NOT_ACCEPTABLE,
     FinalMissing: FAILED,
     BackfillMissing: FAILED,
+    TeamProcessUnavailable: UNAVAILABLE,
 }
 _AWAY: dict[type[Exception], str] = {
     OperationalError: "PostgreSQL does not answer",
