@@ -7,6 +7,7 @@ from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from sluice.archive import index
 from sluice.archive.contents import as_records
@@ -17,19 +18,18 @@ from sluice.letters.line_replay import ReplayReport
 from sluice.runtime.settings import Settings
 from sluice.speed.source import RecordsGone, TopicRange
 from sluice.storage.hdfs import HdfsFileNotFound
-from sluice.storage.parquet import RowGroups, read
+from sluice.storage.parquet import Ranged
 from sluice.storage.postgres import engine
 from sluice.storage.stores import Stores
 from sluice.storage.tables import eras
 from sluice.storage.tables.commits import CommitLog
-from sluice.transmission.line_schema import LINE_IN_RECORD, LINE_SCHEMA
+from sluice.transmission.line_schema import LINE_IN_RECORD
 
-#: Limits of a portion: lines, and bytes of them.
+#: Limits of a portion: lines, and bytes. A file's row group, which is read at once, may have 64 MiB of lines.
 PORTION_LINES, PORTION_BYTES = 32_768, 8 << 20
 
 #: Yields lines, and returns the position behind them.
 Lines = Generator[pa.RecordBatch, None, int]
-_COLUMNS = {field.name: field.type for field in LINE_SCHEMA}
 
 
 class ArchivedLines:
@@ -101,12 +101,11 @@ class ArchivedLines:
             early = file.lines if file.arrival_max < self._since else 0
             self._report.refused.update({self._early: early} if early else {})
             return
-        piece = RowGroups(self._settings.hdfs.namenode + file.path, file.bytes, 0, file.bytes)
-        stores, columns = Stores.of(self._settings), dict(_COLUMNS)
-        del columns["partition"]
+        store, path = Stores.of(self._settings).at(self._settings.hdfs.namenode + file.path)
         try:
-            for batch in read(stores, [piece], columns, PORTION_LINES, PORTION_BYTES):
-                yield as_records(batch, file.partition)
+            with pq.ParquetFile(pa.PythonFile(Ranged(store, path, file.bytes), mode="r")) as parquet:
+                for batch in parquet.iter_batches(PORTION_LINES, use_threads=False):
+                    yield as_records(batch, file.partition)
         except (pa.ArrowException, OSError) as error:
             raise UnreadableArchiveFile(file.path, f"its lines cannot be read ({error})") from error
 
