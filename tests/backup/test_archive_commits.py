@@ -154,7 +154,7 @@ def test_no_batch_ends_inside_a_record() -> None:
 def test_files_are_together_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COMMIT_BYTES", 10)
     files = [
-        index.IndexedFile("t", "id", 0, n, n + 1, 1, 1, size, {}, 0, "", 0)
+        index.IndexedFile("t", "id", 0, n, n + 1, 1, 1, size, {}, 0, "", 0, 0)
         for n, size in enumerate([4, 6, 1, 30, 2, 2])
     ]
     assert [[each.bytes for each in group] for group in together(files)] == [[4, 6], [1], [30], [2, 2]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from datetime import date, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from sluice.cli.dead_letters import app
 from sluice.cli.errors import USAGE, explain
 from sluice.letters import replay as sending
 from sluice.letters import whole
-from sluice.letters.replay import ReplayReport
+from sluice.letters.line_replay import ReplayReport
+from sluice.letters.replay import ReplayRequest
 from sluice.storage import postgres
 from sluice.tasks.topic_spec import TopicSpec
 from sluice.tasks.topics import TopicStore
@@ -130,30 +131,20 @@ def test_an_export_says_how_many(tmp_path: Path) -> None:
     assert run("export", "logs", "--out", str(path), "--force").exit_code == 0
 
 
-def test_a_replay_says_what_was_sent_and_what_was_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_sends_the_letters_that_were_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
 
-    def replay(settings: Any, chosen: Any, into: str, **options: Any) -> ReplayReport:
-        given.append((chosen, into, options["dry_run"]))
-        report = ReplayReport(9, 4, 2)
-        report.days.update([AT.date(), date(2015, 5, 17), date(2015, 5, 18), date(2016, 1, 1)])
-        report.still_dead["no event time"] = 2
-        report.refused["forged: nobody knows whose line it is"] = 1
-        options["told"](report)
-        return report
+    def replay(settings: Any, chosen: Any, asked: ReplayRequest) -> ReplayReport:
+        given.append((chosen.reason, asked.topic, asked.into, asked.dry_run))
+        return ReplayReport(9, 4, read=[HOSTILE])
 
-    monkeypatch.setattr(sending, "replay", replay)
+    monkeypatch.setattr(sending, "replay_letters", replay)
     found = run("replay", "logs", "--into", "shop", "--dry-run", "--reason", "forged")
     assert "4 of 9 dead letters of logs would be sent to shop" in found.stdout
-    assert "shop has them already" in found.stdout
-    assert "shop cannot read them: no event time" in found.stdout
-    assert "the next night computes recent days" in run("replay", "logs", "--into", "shop").stdout
-    rows = json.loads(run("replay", "logs", "--into", "shop", "--format", "json").stdout)
-    assert [row["number"] for row in rows] == [1, 1, 1, 1, 2, 2, 1]
-    assert "archived: sluice nightly --from 2015-05-17 --to 2015-05-18\n" in found.stdout
-    assert "sluice nightly --from 2016-01-01 --to 2016-01-01\n" in found.stdout
-    assert found.stdout.count("sluice nightly") == 2
-    assert (given[0][0].reason, given[0][1:], given[1][2]) == ("forged", ("shop", True), False)
+    assert "as shop reads it" in found.stdout
+    assert not set(found.stdout) & {"\x1b", "\x9b", "\r", "\u202e"}
+    assert "4 of 9 dead letters of logs were sent to shop" in run("replay", "logs", "--into", "shop").stdout
+    assert given == [("forged", "logs", "shop", True), ("", "logs", "shop", False)]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`sluice topics` where several drivers share the topics."""
+"""`sluice topics` where several drivers share the topics, and the replay of a topic's lines."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
+from sluice.archive import index
 from sluice.cli.errors import USAGE, explain
 from sluice.cli.main import app
+from sluice.letters import replay as replays
+from sluice.letters.line_replay import ReplayReport
+from sluice.letters.replay import ReplayRequest
 from sluice.runtime.settings import get_settings
 from sluice.speed import topic_moves
 from sluice.storage import postgres
@@ -105,3 +109,47 @@ def test_topics_are_spread_and_a_dry_run_moves_nothing(database: sa.Engine, tmp_
     assert {each.driver for each in SpeedTopics(database).places().values()} == {FIRST}
     assert sluice("spread").output == planned
     assert {each.driver for each in SpeedTopics(database).places().values()} == {FIRST, SECOND}
+
+
+def test_a_replay_sends_all_lines_that_arrived_then(
+    database: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    def replay(settings: Any, asked: ReplayRequest, since: Any, until: Any) -> ReplayReport:
+        given.append((asked.topic, asked.into, asked.dry_run, since, until))
+        return ReplayReport(9, 4, read=[b'[17/May/2015:10:05:03 +0000] "GET /"'])
+
+    monkeypatch.setattr(replays, "replay_topic", replay)
+    found = sluice(
+        "replay", "logs", "--into", "shop", "--dry-run", "--from", "2026-01-05", "--to", "2026-01-06"
+    )
+    assert "4 of 9 lines of logs would be sent to shop" in found.stdout
+    assert found.stdout.splitlines()[-1].split()[:2] == ["2015-05-17T10:05:03Z"] * 2
+    assert "4 of 9 lines of logs were sent to shop" in sluice("replay", "logs", "--into", "shop").stdout
+    days = [datetime(2026, 1, day, tzinfo=UTC) for day in (5, 6)]
+    assert given == [("logs", "shop", True, *days), ("logs", "shop", False, None, None)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["lgos", "--into", "shop"], "there is no topic 'lgos'"),
+        (["shop", "--into", "shop"], "its format never changes"),
+        (["shop", "--into", "shpo"], "there is no topic 'shpo'"),
+        (["shop", "--into", "logs"], "the speed layer has not begun to count hits_logs"),
+        (["shop", "--into", "logs", "--since", "1h", "--from", "2026-01-05"], "--since and --from"),
+        (["shop", "--into", "logs", "--since", "soon"], "--since: 'soon' is no duration"),
+    ],
+)
+def test_a_replay_that_would_not_count_is_refused(
+    database: sa.Engine, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    for module in (replays, index):
+        monkeypatch.setattr(module, "engine", lambda settings: database)
+    found = sluice("replay", *arguments)
+    assert found.exception is not None
+    explained = explain(found.exception)
+    assert explained is not None, found.exception
+    assert said in explained.message
+    assert explained.code == USAGE

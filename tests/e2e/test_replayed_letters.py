@@ -83,7 +83,7 @@ def test_each_replayed_line_counts_once_in_both_layers(
     dry = ("deadletters", "replay", wrong, "--into", right, "--dry-run", "--format", "json")
     looked = until(lambda: _done(platform, *dry), what="the tasks of the right topic are counted")
     assert {each["number"] for each in json.loads(looked.stdout)} == {LINES, 1}
-    monkeypatch.setenv("SLUICE_FAULT", "letters_sent:2")
+    monkeypatch.setenv("SLUICE_FAULT", "replay_sent:2")
     killed = platform.sluice("deadletters", "replay", wrong, "--into", right)
     assert killed.returncode in {-signal.SIGKILL, 128 + signal.SIGKILL}, killed.stderr
     monkeypatch.delenv("SLUICE_FAULT")

@@ -1,137 +1,42 @@
-"""A replayed line counts once, whatever dies and whoever replays it again."""
+"""A replay goes only where its lines are counted, and takes those that a ledger knows for long enough."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from sluice.engine.count import count
-from sluice.engine.plan import EnginePlan
+from sluice.archive import index
+from sluice.archive.file import ArchivedPartition, of_records
+from sluice.letters import archived_lines
 from sluice.letters import replay as module
-from sluice.letters.replay import LetterReplay, ReplayRefused, check, replay, replayable
-from sluice.runtime.sections import Limits
+from sluice.letters.replay import (
+    ReplayRefused,
+    ReplayRequest,
+    check,
+    replay_letters,
+    replay_topic,
+    replayable,
+)
+from sluice.runtime import holds
+from sluice.runtime.holds import Hold
 from sluice.runtime.settings import Settings
-from sluice.speed.ledger import ByteLedger
 from sluice.storage.tables import history, schema
-from sluice.storage.tables.dead_letters import DeadLetter, LetterFilter
+from sluice.storage.tables.dead_letters import LetterFilter
 from sluice.tasks import TaskSpec
 from sluice.tasks.store import TaskStore
-from sluice.tasks.topic_spec import TopicSpec
 from sluice.tasks.topics import TopicStore, UnknownTopic
-from sluice.transmission.line_identity import KAFKA_HOST, identify
-from sluice.transmission.record_writer import LineRecord
+from tests.archive.local_archive import LocalArchive
 from tests.letters.made import AT, book, letter
-from tests.messages import KEY, Message, decoded
+from tests.letters.speed_layer import SHOP, SpeedLayer
+from tests.letters.test_archived_lines import Hdfs
+from tests.letters.test_line_replay import COUNTED, LETTERS, archived, good
 from tests.tasks.database import sqlite
 
-SHOP = TopicSpec.model_validate(
-    {"name": "shop", "format": "json", "time": {"extract": {"field": "at"}, "format": "iso8601"}}
-)
 HITS = TaskSpec.model_validate({"name": "hits", "topic": "shop", "period": "1d", "metrics": ["count"]})
-
-
-def good(number: int) -> bytes:
-    return f'{{"at": "2015-05-{17 + number % 2}T10:00:00Z", "n": {number}}}'.encode()
-
-
-def of_kafka(number: int, line: bytes) -> DeadLetter:
-    return letter(number, line, host=KAFKA_HOST, src_file="logs/0", src_offset=number)
-
-
-LETTERS = [
-    *(letter(n, good(n)) for n in range(4)),
-    *(of_kafka(n, good(n)) for n in range(4, 8)),
-    letter(8, b"still no time"),
-    letter(9, good(9), reason="forged", host=KAFKA_HOST),
-    letter(10, b"\0", reason="undecodable", unreadable="undecodable: x"),
-    of_kafka(11, good(11) + b"\n"),
-]
-COUNTED = 8
-
-
-class SpeedLayer:
-    """A topic in Kafka, and the way in which both layers read it: each line's first copy counts."""
-
-    def __init__(self, fails_after: int | None = None) -> None:
-        self.records: list[LineRecord] = []
-        self._fails_after = fails_after
-
-    def write(self, records: Sequence[LineRecord]) -> None:
-        for each in records:
-            if self._fails_after is not None and len(self.records) == self._fails_after:
-                raise ConnectionError("killed")
-            self.records.append(each)
-
-    def counted(self) -> tuple[int, ByteLedger]:
-        """How many lines count, and the ledger."""
-        messages = [Message(n, each.line, each.headers(KEY)) for n, each in enumerate(self.records)]
-        ledger = ByteLedger()
-        batch, ends = identify(decoded(0, messages), "shop")
-        new = ledger.claim(*(batch.column(name) for name in ("host", "src_file", "src_offset")), ends)
-        plan = EnginePlan.of([], Limits(), SHOP)
-        alive = count(batch, plan).reason.is_null().to_numpy(zero_copy_only=False)
-        assert alive.all()
-        assert new.sum() == len({(each.host, each.src_file, each.src_offset) for each in self.records})
-        return int(new.sum()), ledger
-
-
-def run(layer: SpeedLayer | None, ledger: ByteLedger | None = None, **limits: Any) -> Any:
-    read = [(each, None if each.unreadable else each.line) for each in LETTERS]
-    made = LetterReplay(SHOP, Limits(**limits), ledger or ByteLedger(), layer, lambda _: None)
-    return made.run(read)
-
-
-def test_what_the_other_topic_reads_is_sent_and_counts() -> None:
-    layer = SpeedLayer()
-    report = run(layer)
-    assert (report.looked_at, report.sent, report.counted_before) == (12, COUNTED, 0)
-    assert report.days == {date(2015, 5, 17): 4, date(2015, 5, 18): 4}
-    assert report.still_dead == {"no event time": 1}
-    assert sorted(why.split(":")[0] for why in report.refused) == [
-        "forged", "of no file, with a line feed inside", "unreadable",
-    ]  # fmt: skip
-    assert layer.counted()[0] == COUNTED
-
-
-def test_a_second_replay_finds_the_lines_in_the_ledger() -> None:
-    layer = SpeedLayer()
-    run(layer)
-    number, ledger = layer.counted()
-    report = run(layer, ledger)
-    assert (report.sent, report.counted_before) == (0, number)
-    assert layer.counted()[0] == COUNTED
-
-
-@pytest.mark.parametrize("written", range(COUNTED + 1))
-def test_a_replay_that_dies_anywhere_is_repeated(written: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PORTION_ROWS", 3)
-    layer = SpeedLayer(written)
-    try:
-        run(layer)
-    except ConnectionError:
-        layer._fails_after = None
-        run(layer)  # the speed layer committed nothing meanwhile: all are sent again
-    assert layer.counted()[0] == COUNTED
-
-
-def test_two_replays_at_once_double_nothing() -> None:
-    layer = SpeedLayer()
-    assert run(layer).sent == run(layer).sent == COUNTED
-    assert len(layer.records) == 2 * COUNTED
-    assert layer.counted()[0] == COUNTED
-
-
-def test_a_dry_run_only_looks() -> None:
-    assert run(None).sent == COUNTED
-
-
-def test_a_line_over_the_limit_stays() -> None:
-    report = run(SpeedLayer(), line_bytes=20)
-    assert (report.sent, report.still_dead["line over 20 bytes"]) == (0, COUNTED)
 
 
 def test_letters_are_replayed_for_as_long_as_a_ledger_knows_them() -> None:
@@ -139,14 +44,11 @@ def test_letters_are_replayed_for_as_long_as_a_ledger_knows_them() -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC)
     settings = Settings.model_validate({"retention": {"days": 10}})
     later = now + timedelta(days=100)
-    first = replayable(LetterFilter("logs", until=later), settings, now)
-    assert first.until == now  # so that it was counted after it arrived
+    assert replayable(settings, None, later, now)[1] == now  # so that it was counted after it arrived
     forgotten = now + timedelta(days=10)  # at the earliest, what is counted now
-    again = replayable(LetterFilter("logs", since=now - timedelta(days=99)), settings, forgotten)
-    assert again.since is not None
-    assert again.since > now
-    narrow = LetterFilter("logs", "forged", now - timedelta(days=2), now - timedelta(days=1))
-    assert replayable(narrow, settings, now) == narrow
+    assert replayable(settings, now - timedelta(days=99), None, forgotten)[0] > now
+    narrow = now - timedelta(days=2), now - timedelta(days=1)
+    assert replayable(settings, *narrow, now) == narrow
 
 
 @pytest.fixture
@@ -180,16 +82,18 @@ def test_lines_go_only_where_they_are_counted(database: sa.Engine) -> None:
     check(database, "logs", "shop")
 
 
-def test_the_whole_way_but_kafka(database: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def layer(database: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> SpeedLayer:
+    """What comes to the topic `shop`, whose task is counted, in place of Kafka."""
     begin(database)
-    layer = SpeedLayer()
+    made = SpeedLayer()
 
     class Writer:
         def __init__(self, settings: Settings, topic: str, partitions: int) -> None:
             assert (topic, partitions) == ("shop", 4)
 
         def __enter__(self) -> SpeedLayer:
-            return layer
+            return made
 
         def __exit__(self, *_: object) -> None: ...
 
@@ -204,20 +108,65 @@ def test_the_whole_way_but_kafka(database: sa.Engine, monkeypatch: pytest.Monkey
         def describe(self, name: str) -> Any:
             return type("Topic", (), {"partitions": range(4)})
 
-    monkeypatch.setattr(module, "engine", lambda _: database)
+    for each in (module, index, archived_lines):
+        monkeypatch.setattr(each, "engine", lambda _: database)
     monkeypatch.setattr(module, "RecordWriter", Writer)
     monkeypatch.setattr(module, "Topics", Described)
+    return made
+
+
+def asked(**changed: Any) -> ReplayRequest:
+    return ReplayRequest(**{"topic": "logs", "into": "shop", "who": "host:ann", **changed})
+
+
+def frozen(database: sa.Engine) -> list[str]:
+    with database.connect() as connection:
+        return list(connection.scalars(sa.select(schema.frozen_topics.c.topic)))
+
+
+def test_letters_the_whole_way_but_kafka(database: sa.Engine, layer: SpeedLayer) -> None:
     some = LetterFilter("logs", "no event time", None, AT + timedelta(seconds=6))
-    assert replay(Settings(), some, "shop", who="host:ann", dry_run=True).sent == 6
+    assert replay_letters(Settings(), some, asked(dry_run=True)).sent == 6
     assert layer.records == []
     assert history.entries(database, what="topic", limit=1)[0].action != "replayed"
     told: list[int] = []
-    report = replay(Settings(), some, "shop", who="host:ann", told=lambda so_far: told.append(so_far.sent))
+    report = replay_letters(Settings(), some, asked(told=lambda so_far: told.append(so_far.sent)))
     assert (report.sent, told) == (6, [6])
     entry = history.entries(database, what="topic", limit=1)[0]
     assert (entry.who, entry.name, entry.action) == ("host:ann", "logs", "replayed")
-    with database.connect() as connection:
-        assert "shop" in connection.scalars(sa.select(schema.frozen_topics.c.topic)).all()
-    whole = replay(Settings(), LetterFilter("logs"), "shop", who="host:ann")
+    assert "shop" in frozen(database)
+    whole = replay_letters(Settings(), LetterFilter("logs"), asked())
     assert whole.looked_at == len(LETTERS)  # one is beyond retention
     assert layer.counted()[0] == COUNTED
+
+
+def test_all_lines_the_whole_way_but_kafka(
+    database: sa.Engine, layer: SpeedLayer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines that a ledger may have forgotten stay where they are."""
+    archive = LocalArchive(tmp_path, database)
+    monkeypatch.setattr(archived_lines, "Stores", Hdfs(Settings()))
+    now = int(datetime.now(UTC).timestamp() * 1_000)
+    for arrival, numbers in ((now - 500 * 86_400_000, range(3)), (now - 1_000, range(3, 9))):
+        rows = archived(numbers).to_pylist()
+        for n, row in enumerate(rows):
+            row |= {"partition": 3, "offset": archive.position + n, "arrival": arrival}
+        batch = archived([]).from_pylist(rows, archived([]).schema)
+        archive.publish(of_records(ArchivedPartition("logs", "id", 3), archive.position, [batch], 1))
+    settings = Settings(home=tmp_path)
+    looked = replay_topic(settings, asked(dry_run=True))
+    assert (looked.looked_at, looked.sent, layer.records) == (6, 6, [])
+    assert [(why.split()[0], number) for why, number in looked.refused.items()] == [("arrived", 3)]
+    holds.hold(tmp_path, Hold.INTAKE, "a disk is nearly full")
+    monkeypatch.setattr(holds.time, "sleep", lambda _: holds.release(tmp_path, Hold.INTAKE))
+    assert replay_topic(settings, asked()).sent == 6
+    assert not holds.reason(tmp_path, Hold.INTAKE)
+    assert set(layer.read()[0]) == {good(10 + n) for n in range(3, 9)}
+    entry = history.entries(database, what="topic", limit=1)[0]
+    assert (entry.name, entry.action, entry.after) == ("logs", "replayed", '{"into": "shop", "lines": "all"}')
+    assert replay_topic(settings, asked(), since=datetime.now(UTC) + timedelta(hours=1)).looked_at == 0
+
+
+def test_a_topic_that_nobody_knows_has_no_lines(layer: SpeedLayer) -> None:
+    with pytest.raises(UnknownTopic, match="lgos"):
+        replay_topic(Settings(), asked(topic="lgos"))

@@ -38,7 +38,7 @@ def test_once_its_lines_are_read_its_format_stays(topics: TopicStore, unique: st
     other = json_topic(unique)
     topics.apply(other, "ann")
     assert topics.freeze(unique) == topics.freeze(unique) == other
-    with pytest.raises(TopicInUse, match="make a new topic"):
+    with pytest.raises(TopicInUse, match=f"sluice topics replay {unique} --into"):
         topics.apply(TopicSpec(name=unique), "ann")
     assert topics.apply(json_topic(unique, grouping="key"), "ann") == "changed"  # its lines are read the same
 

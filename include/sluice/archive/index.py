@@ -22,6 +22,9 @@ from sluice.storage.tables import archive_chains
 from sluice.storage.tables.schema import DAYS_OF_FILE
 from sluice.storage.tables.schema import archive_files as files
 
+#: Rows that `files_from` reads at a time.
+PAGE = 100
+
 
 @dataclass(frozen=True)
 class IndexedFile:
@@ -39,6 +42,7 @@ class IndexedFile:
     unparsed: int
     path: str
     arrival_min: int  # ms since the epoch
+    arrival_max: int
 
 
 def topics_with(settings: Settings, day: date) -> set[str]:
@@ -137,6 +141,15 @@ def file_at(database: Engine, topic: str, partition: int, position: int) -> Inde
     with database.connect() as connection:
         row = connection.execute(query.order_by(files.c.first.desc()).limit(1)).one_or_none()
     return None if row is None else _indexed(row)
+
+
+def files_from(database: Engine, topic: str, partition: int, position: int) -> list[IndexedFile]:
+    """The next PAGE files with lines that end behind that position, in order, in all incarnations."""
+    own = (files.c.topic == topic, files.c.partition == partition, files.c.next > position)
+    query = select(*(files.c[name] for name in IndexedFile.__dataclass_fields__)).where(*own)
+    query = query.where(files.c.records > 0).order_by(files.c.first).limit(PAGE)
+    with database.connect() as connection:
+        return [_indexed(row) for row in connection.execute(query)]
 
 
 def _indexed(row: Any) -> IndexedFile:

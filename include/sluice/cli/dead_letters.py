@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice.cli.asked_by import me
-from sluice.cli.output.dead_letters import GROUP_COLUMNS, about, print_list, print_report
+from sluice.cli.output.dead_letters import GROUP_COLUMNS, about, print_list
 from sluice.cli.output.format import Format, plain, printable, write
-from sluice.cli.query_options import BadOption, ago, at_ms, span
+from sluice.cli.output.replays import print_report, print_samples, progress
+from sluice.cli.query_options import BadOption, arrival
 
 if TYPE_CHECKING:
-    from sluice.letters.replay import ReplayReport
     from sluice.storage.tables.dead_letters import LetterFilter
     from sluice.tasks.topics import TopicStore
 
@@ -188,32 +188,30 @@ def replay(
     own identity. So a command that was killed, or is repeated, or runs twice at once, doubles nothing. In
     their own topic the lines stay dead letters. Letters that arrived before retention.days are left out.
 
+    All lines of a topic, whatever it made of them, go there by `sluice topics replay`.
+
     Examples:
       sluice deadletters replay shop --into shop_2 --dry-run
       sluice deadletters replay shop --into shop_2 --reason 'no event time'
     """
-    from sluice.letters.replay import replay as send
+    from sluice.letters import replay as replays
     from sluice.runtime.settings import get_settings
 
     chosen = _chosen(topic, reason, begin, end, since)
-
-    def told(report: ReplayReport) -> None:
-        if style is Format.TABLE:
-            typer.echo(f"{report.looked_at:,} looked at, {report.sent:,} to send or sent", err=True)
-
-    report = send(get_settings(), chosen, into, who=me(), dry_run=dry_run, told=told)
-    print_report(report, topic, into, dry_run=dry_run, style=style)
+    asked = replays.ReplayRequest(topic, into, me(), dry_run, progress(style))
+    report = replays.replay_letters(get_settings(), chosen, asked)
+    print_report(report, asked, "dead letters", style)
+    if dry_run and style is Format.TABLE:
+        print_samples(report, [_known(topic).get(name) for name in (topic, into)])
 
 
 def _chosen(topic: str, reason: str, begin: str | None, end: str | None, since: str) -> LetterFilter:
     """The letters that the options name. Raises BadOption, UnknownTopic."""
     from sluice.storage.tables.dead_letters import LetterFilter
 
-    first, until = map(at_ms, span(begin, end))
-    if since and first is not None:
-        raise BadOption("--since and --from: give one of them")
+    first, until = arrival(begin, end, since)
     _known(topic)
-    return LetterFilter(topic, reason, ago("since", since) if since else first, until)
+    return LetterFilter(topic, reason, first, until)
 
 
 def _known(topic: str) -> TopicStore:

@@ -55,6 +55,14 @@ def at_ms(ms: int | None) -> dt.datetime | None:
     return None if ms is None else dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(milliseconds=ms)
 
 
+def arrival(begin: str | None, end: str | None, since: str) -> tuple[dt.datetime | None, dt.datetime | None]:
+    """What --from and --to, or --since, say of when lines arrived. Raises BadOption."""
+    first, until = map(at_ms, span(begin, end))
+    if since and first is not None:
+        raise BadOption("--since and --from: give one of them")
+    return ago("since", since) if since else first, until
+
+
 @contextmanager
 def naming(options: Mapping[str, object]) -> Iterator[None]:
     """Name the option and its value in what is refused. Raises BadOption and BadQuery.

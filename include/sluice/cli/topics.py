@@ -1,4 +1,4 @@
-"""`sluice topics ...`: what the lines of a topic look like, and which driver counts it."""
+"""`sluice topics ...`: what the lines of a topic look like, which driver counts it, and its lines' replay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sluice.cli.asked_by import me
+from sluice.cli.dead_letters import From, Since, Style, To, Topic
 from sluice.cli.output.format import Format, write
+from sluice.cli.output.replays import print_report, print_samples, progress
+from sluice.cli.query_options import arrival
 
 if TYPE_CHECKING:
     from sluice.tasks.topics import TopicStore
@@ -155,6 +158,45 @@ def spread(
         typer.echo(f"{each.unit}: {each.source} -> {each.target}: {each.why}")
     if not found:
         typer.echo("nothing moves: the drivers that run are about equally loaded")
+
+
+@app.command()
+def replay(
+    topic: Topic,
+    *,
+    into: Annotated[
+        str,
+        typer.Option(metavar="TOPIC", help="The topic that describes them rightly; it has tasks."),
+    ],
+    begin: From = None,
+    end: To = None,
+    since: Since = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be sent, with some of the lines.")
+    ] = False,
+    style: Style = Format.TABLE,
+) -> None:
+    """Send all lines of a topic to one that describes them rightly, where both layers count each once.
+
+    The format of a topic never changes once it has lines. If it was described wrongly, such as its time or
+    zone, describe another topic (`sluice topics apply`), and apply its tasks. Lines come from the archive,
+    the newest from Kafka, and each goes under its own identity. So a command that was killed, or is repeated,
+    or runs twice at once, doubles nothing. Lines that the other topic cannot read, erased and forged lines,
+    and lines that arrived before retention.days are left out and counted. This topic keeps what it counted.
+
+    Examples:
+      sluice topics replay shop --into shop_2 --dry-run
+      sluice topics replay shop --into shop_2
+    """
+    from sluice.letters import replay as replays
+    from sluice.runtime.settings import get_settings
+
+    asked = replays.ReplayRequest(topic, into, me(), dry_run, progress(style))
+    report = replays.replay_topic(get_settings(), asked, *arrival(begin, end, since))
+    print_report(report, asked, "lines", style)
+    if dry_run and style is Format.TABLE:
+        store = _store()
+        print_samples(report, [store.get(name) for name in (topic, into)])
 
 
 def _make(names: Sequence[str]) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Dead letters: why each is one, the whole of its line, and how it comes to count."""
+"""Dead letters: why each is one, the whole of its line, and how it and all lines come into another topic."""

@@ -24,7 +24,7 @@ from typing import Literal
 #: are not yet projected; periods with damaged blocks are set aside, and the batch is not counted again yet; a
 #: rebuild has set its periods aside; its blocks of a day are written, or staged, but not switched; they are
 #: switched but their results are not yet projected; a topic is deleted from Kafka but not forgotten in
-#: PostgreSQL; a portion of replayed dead letters is in Kafka; a merged archive file is in the index; one of
+#: PostgreSQL; a portion of replayed lines is in Kafka; a merged archive file is in the index; one of
 #: the files that it replaced is deleted; files beyond retention are out of the index; a portion of old
 #: commits is folded but not committed; what becomes of the sums is noted, before lines are erased in a file;
 #: the file without them is in the index, and the sums are less.
@@ -48,7 +48,7 @@ Point = Literal[
     "rebuild_staged",
     "rebuild_switched",
     "topic_deleted",
-    "letters_sent",
+    "replay_sent",
     "archive_merged",
     "archive_replaced_deleted",
     "archive_expired",

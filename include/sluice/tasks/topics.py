@@ -39,7 +39,8 @@ class TopicInUse(ValueError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"topic {name!r} has lines already, read in the format that it has: make a new topic for another"
+            f"topic {name!r} has lines already, read in the format that it has, which stays: describe a new "
+            f"topic, apply its tasks there, and bring the lines by `sluice topics replay {name} --into TOPIC`"
         )
 
 

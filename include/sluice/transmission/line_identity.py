@@ -18,7 +18,7 @@ from sluice.transmission.blocks import proved
 from sluice.transmission.line_schema import HOST, IDENTITY, LINE_SCHEMA, SRC_FILE, SRC_OFFSET
 
 KAFKA_HOST = "kafka"
-#: The host of replayed lines that came from no file (`letters.replayed_record`). An inventory's names have no
+#: The host of replayed lines that came from no file (`letters.replayed_lines`). An inventory's names have no
 #: colon.
 REPLAYED_HOST = "kafka:replay"
 

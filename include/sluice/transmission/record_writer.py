@@ -23,7 +23,7 @@ _SIGN = 1 << 31
 
 @dataclass(frozen=True)
 class LineRecord:
-    """A record of one line: its identity and its bytes."""
+    """A record: the identity of its first line, and its bytes: a line, or several joined by newlines."""
 
     host: str
     src_file: str
