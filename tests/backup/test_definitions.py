@@ -54,8 +54,9 @@ def filled() -> sa.Engine:
         ],
         schema.dropped_days: [{"topic": "logs", "day": date(2025, 1, 1), "dropped_at": AT}],
         schema.erasures: [
-            {"id": 3, "topic": "logs", "dimension": "who", "salt": b"\0\xff", "value_hash": b"\x80h", "cut": {}}
-            | {"state": "redacting", "days": [], "counts": {}, "requested_by": "ann", "requested_at": AT}
+            {"id": 3, "topic": "logs", "dimension": "who", "salt": b"\0\xff", "value_hash": b"\x80h"}
+            | {"cut": {}, "state": "redacting", "days": [], "counts": {}}
+            | {"requested_by": "ann", "requested_at": AT}
         ],
     }  # fmt: skip
     with database.begin() as connection:

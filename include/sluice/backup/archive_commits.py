@@ -136,7 +136,7 @@ class ArchiveCommits:
 
 
 def without_redacted(found: Gathered) -> Gathered:
-    """The same as erasures leave the books: redacted lines are no dead letters, and are summed for themselves.
+    """The same as erasures leave the books: redacted lines are no dead letters, and have a sum of their own.
 
     The days that they were of stay, so nights compute them again.
     """

@@ -46,7 +46,7 @@ class UnreadableDefinitions(ValueError):
 
 @dataclass(frozen=True)
 class Definitions:
-    """Rows by table, each by its columns, with times and bytes as texts. revision: of the schema that they are of."""
+    """Rows by table, each by its columns, with times and bytes as texts. revision: of their schema."""
 
     revision: str
     rows: Mapping[str, list[dict[str, Any]]]
