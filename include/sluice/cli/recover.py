@@ -9,7 +9,8 @@ import typer
 from sluice.cli.output.phases import Phases
 
 if TYPE_CHECKING:
-    from sluice.backup.recover import RecoveryPlan
+    from sluice.backup.recover import RecoveredTopic, RecoveryPlan
+    from sluice.runtime.settings import Settings
 
 MIB = 1 << 20
 #: Faults of an archive, and names of tasks, that are shown here.
@@ -60,6 +61,14 @@ def recover(
         return
     plan, topics = recovery.recover(settings, Phases().phase, typer.echo, declare_lost)
     _say_plan(plan)
+    _say_done(settings, topics)
+    _say_faults([said for each in topics for said in each.problems])
+
+
+def _say_done(settings: Settings, topics: list[RecoveredTopic]) -> None:
+    """What is gone, and what comes next."""
+    from sluice.backup import recover as recovery
+
     typer.echo("\nWhat does not come back:")
     for each in recovery.GONE:
         typer.echo(f"  - {each}")
@@ -67,7 +76,6 @@ def recover(
         f"\n{sum(each.periods for each in topics):,} periods are counted again once the platform runs: start "
         f"it with `sluice --instance {settings.instance} up`, and follow `sluice rebuild TOPIC --list`"
     )
-    _say_faults([said for each in topics for said in each.problems])
 
 
 def _say_faults(problems: list[str]) -> None:
