@@ -9,6 +9,7 @@ import pytest
 
 from sluice.monitoring.aside_pieces import SOURCE, delete_old, pieces, tell
 from sluice.runtime.settings import Settings
+from sluice.stack.daemons import kafka_checkpoints
 from sluice.stack.daemons.lost_journal import set_aside_empty_journal
 from sluice.stack.daemons.zookeeper_files import set_aside_headless
 from sluice.storage.tables.alerts import open_alerts
@@ -31,6 +32,10 @@ def settings(tmp_path: Path) -> Settings:
     for name, size in (("flume/edge-web1/torn/log-4.1234", 1_200), ("data/datanode/lost/blk_7.512", 9)):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_bytes(bytes(size))
+    checkpoint = tmp_path / "data" / "kafka" / "cleaner-offset-checkpoint"
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.write_bytes(bytes(7))
+    kafka_checkpoints.mend(made)
     return made
 
 
@@ -40,6 +45,7 @@ def test_each_piece_is_named_with_its_store_and_bytes(settings: Settings) -> Non
         ("data/namenode/lost/edits_inprogress_0000000000000000007", 30),
         ("data/datanode/lost/blk_7.512", 9),
         ("data/zookeeper/zookeeper_0/version-2/lost/log.1f", 5),
+        ("data/kafka/lost-cleaner-offset-checkpoint", 7),
     ]
     database = sqlite()
     tell(settings, database)
@@ -57,7 +63,7 @@ def test_an_alert_ends_when_its_piece_is_deleted(settings: Settings) -> None:
     tell(settings, database)
     next(pieces(settings)).path.unlink()
     tell(settings, database)
-    assert len(open_alerts(database, SOURCE)) == 3
+    assert len(open_alerts(database, SOURCE)) == 4
 
 
 def test_a_new_instance_has_none(tmp_path: Path) -> None:
@@ -69,5 +75,5 @@ def test_a_new_instance_has_none(tmp_path: Path) -> None:
 def test_old_pieces_are_deleted_and_others_stay(settings: Settings) -> None:
     now = datetime.now(UTC)
     assert delete_old(pieces(settings), now - timedelta(days=1)) == 0
-    assert delete_old(pieces(settings), now + timedelta(minutes=1)) == 4
+    assert delete_old(pieces(settings), now + timedelta(minutes=1)) == 5
     assert list(pieces(settings)) == []

@@ -14,27 +14,28 @@ import sqlalchemy as sa
 
 from sluice.collection.local_machine import TORN
 from sluice.runtime.settings import Settings
-from sluice.stack.daemons import lost_journal, unfinished_blocks, zookeeper_files
+from sluice.stack.daemons import kafka_checkpoints, lost_journal, unfinished_blocks, zookeeper_files
 from sluice.storage.tables import alerts
 
 #: The source of the alerts.
 SOURCE = "stores"
 #: Where pieces lie, below the instance's directory: the store, and what it means that it lost this.
-_FOLDERS = {
-    f"flume/*/{TORN}": ("the Flume agent {name}", "the front-ends send again what is missing"),
-    f"data/namenode/{lost_journal.ASIDE}": (
+_PIECES = {
+    f"flume/*/{TORN}/*": ("the Flume agent {name}", "the front-ends send again what is missing"),
+    f"data/namenode/{lost_journal.ASIDE}/*": (
         "HDFS's namenode",
         "what it was told last is lost: `sluice archive verify` says what the archive lacks, and `sluice "
         "archive repair` takes it from Kafka again",
     ),
-    f"data/datanode/{unfinished_blocks.ASIDE}": (
+    f"data/datanode/{unfinished_blocks.ASIDE}/*": (
         "HDFS, in a file that was being written, such as HBase's log",
         "nobody was told that it was on the disk",
     ),
-    f"data/zookeeper/*/version-2/{zookeeper_files.ASIDE}": (
+    f"data/zookeeper/*/version-2/{zookeeper_files.ASIDE}/*": (
         "HBase's ZooKeeper",
         "nobody was told that it was on the disk",
     ),
+    f"data/kafka/{kafka_checkpoints.ASIDE}*": ("Kafka", "it made again what was in it, of its logs"),
 }
 
 
@@ -52,7 +53,7 @@ class AsidePiece:
     def message(self, days: int) -> str:
         """What the alert says; days: after which the piece is deleted."""
         return (
-            f"{self.store} was stopped while it wrote, and lost the end of a file: {self.size:,} bytes were "
+            f"{self.store} was stopped while it wrote, and lost a file or its end: {self.size:,} bytes were "
             f"not whole, and are in {self.path} since {self.since:%Y-%m-%d %H:%M} UTC. {self.meaning}. "
             f"Nothing is to be done if `sluice audit` agrees; then delete the file, which ends this alert. "
             f"After {days} days it is deleted by itself"
@@ -61,11 +62,10 @@ class AsidePiece:
 
 def pieces(settings: Settings) -> Iterator[AsidePiece]:
     """All that is set aside now."""
-    for pattern, (store, meaning) in _FOLDERS.items():
-        for folder in sorted(settings.home.glob(pattern)):
-            for path in sorted(folder.iterdir()):
-                own = store.format(name=folder.parent.name)
-                yield _piece(path, str(path.relative_to(settings.home)), own, meaning)
+    for pattern, (store, meaning) in _PIECES.items():
+        for path in sorted(settings.home.glob(pattern)):
+            own = store.format(name=path.parent.parent.name)
+            yield _piece(path, str(path.relative_to(settings.home)), own, meaning)
 
 
 def tell(settings: Settings, database: sa.Engine) -> None:
