@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -35,8 +34,6 @@ log = logging.getLogger(__name__)
 ERROR_CHARACTERS = 2_000
 
 _tasks, _versions = schema.tasks, schema.task_versions
-#: Versions that one statement asks for.
-VERSIONS_A_STATEMENT = 1_000
 # Inside `TaskStore`, its method `list` hides the built-in.
 _ActiveTasks = list[ActiveTask]
 _Changes = list[Change]
@@ -215,23 +212,8 @@ class TaskStore:
 
     def read_versions(self, wanted: Collection[tuple[int, int]]) -> _ActiveTasks:
         """The same of several versions (task id, version), in order; a few queries, however many they are."""
-        v, left = _versions.c, sorted(wanted)
-        known: dict[tuple[int, int], tuple[Any, versions.Pins]] = {}
         with self._engine.connect() as connection:
-            for begin in range(0, len(left), VERSIONS_A_STATEMENT):
-                some = left[begin : begin + VERSIONS_A_STATEMENT]
-                query = sa.select(v.task_id, v.version, v.spec, v.sets)
-                for row in connection.execute(query.where(sa.tuple_(v.task_id, v.version).in_(some))):
-                    known[row.task_id, row.version] = row.spec, row.sets
-            for task_id, version in left:
-                if (task_id, version) not in known:
-                    raise UnknownTask(
-                        f"task {task_id} has no version {version}: `sluice tasks list` shows what there is"
-                    )
-            found = ((key, *known[key]) for key in left)
-            return versions.with_lists(
-                connection, ((key, versions.stored_spec(spec), pins) for key, spec, pins in found)
-            )
+            return versions.of_keys(connection, wanted)
 
     def topics(self) -> Sequence[str]:
         """The topics that have an enabled task, by name."""
