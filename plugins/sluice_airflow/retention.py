@@ -80,16 +80,20 @@ def _airflow(own: Settings, now: datetime) -> list[str]:
 
 
 def _files(own: Settings, now: datetime) -> list[str]:
+    from sluice.monitoring import aside_pieces
     from sluice.quality import old_pages
     from sluice.stack import job_logs, spark_scratch
     from sluice.stack.daemons import zookeeper_files
 
-    pages = old_pages.delete(own, now - timedelta(days=own.retention.days))
+    before = now - timedelta(days=own.retention.days)
+    pages = old_pages.delete(own, before)
+    aside = aside_pieces.delete_old(aside_pieces.pieces(own), before)
     turned = ", ".join(log.name for log in job_logs.turn_all(own)) or "none"
     return [
         f"{pages} pages of Data Docs deleted",
         f"logs of jobs turned: {turned}",
         f"{zookeeper_files.purge(own)} old files of ZooKeeper deleted",
+        f"{aside} files deleted that stores had set aside",
         f"{spark_scratch.delete_leftovers(own)} folders deleted that killed processes of Spark left",
     ]
 

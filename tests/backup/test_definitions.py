@@ -13,6 +13,7 @@ from sluice.backup.definitions import TABLES, Definitions, UnreadableDefinitions
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine, migrate
 from sluice.storage.tables import schema
+from sluice.storage.tables.erasures import Erasures
 from sluice.tasks import TaskSpec
 from sluice.tasks.store import TaskStore
 from sluice_lab.bench import databases
@@ -52,6 +53,11 @@ def filled() -> sa.Engine:
             {"version": 2, "first_seq": 5, "start": {"0": 9}, **counted},
         ],
         schema.dropped_days: [{"topic": "logs", "day": date(2025, 1, 1), "dropped_at": AT}],
+        schema.erasures: [
+            {"id": 3, "topic": "logs", "dimension": "who", "salt": b"\0\xff", "value_hash": b"\x80h"}
+            | {"cut": {}, "state": "redacting", "days": [], "counts": {}}
+            | {"requested_by": "ann", "requested_at": AT}
+        ],
     }  # fmt: skip
     with database.begin() as connection:
         for table, own in rows.items():
@@ -106,10 +112,12 @@ def test_postgresql_takes_its_own_definitions_and_goes_on_counting(stack: Settin
         tasks = TaskStore(database)
         tasks.apply([spec("hits"), spec("gone")], "test")
         tasks.delete("gone", "test")
+        Erasures(database).begin("logs", "client", "10.0.0.1", cut={"0": 7}, user="test")
         kept = definitions.read(database)
         with database.begin() as connection:
             connection.execute(sa.text("SELECT setval(pg_get_serial_sequence('tasks', 'id'), 1, false)"))
             definitions.put(connection, Definitions.from_json(kept.to_json()))
+        assert Erasures(database).all()[0].is_of("10.0.0.1")
         assert definitions.read(database) == kept
         tasks.apply([spec("next")], "test")
         assert tasks.get("next").task_id > max(row["id"] for row in kept.rows["tasks"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sluice.backup import lost_state
 from sluice.backup.lost_state import ASK_AGAIN, WHY, lost_periods, set_aside, starts
 from sluice.runtime.days import DAY_MS, begin_ms
-from sluice.storage.tables import recounts, schema
+from sluice.storage.tables import erasures, recounts, schema
 from sluice.storage.tables.alerts import open_alerts
 from sluice.storage.tables.recounts import Recounts
 from sluice.tasks.period import Period
@@ -122,11 +122,17 @@ def test_what_ran_when_the_database_was_lost_is_over(database: sa.Engine) -> Non
             own = {**fields, "state": state, "requested_by": "ann", "done_days": 0}
             connection.execute(sa.insert(schema.backfills).values(own))
         connection.execute(sa.insert(schema.pruned).values(topic=TOPIC, **counts))
+        for number, state in enumerate(("redacting", "redacted", "finished"), 4):
+            own = {"id": number, "state": state, "topic": TOPIC, "dimension": "who", "requested_by": "ann"}
+            own |= {"salt": b"s", "value_hash": b"h", "cut": {}, "days": [], "counts": {}, "requested_at": AT}
+            connection.execute(sa.insert(schema.erasures).values(own))
         lost_state.forget_broken_off(connection)
         found = connection.execute(sa.select(schema.backfills.c.state, schema.backfills.c.message)).all()
         pruned = connection.execute(sa.select(schema.pruned)).one()._mapping
     assert [tuple(row) for row in found] == [("failed", ASK_AGAIN), ("failed", ASK_AGAIN), ("finished", None)]
     assert {**pruned} == {**dict.fromkeys(counts, 0), "topic": TOPIC, "files": 9}
+    told = [each.message[:11] for each in open_alerts(database, erasures.ALERTS)]
+    assert sorted(told) == ["erasure 4 o", "erasure 5 o"]
 
 
 @given(

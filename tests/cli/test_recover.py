@@ -59,6 +59,19 @@ def test_a_recovery_says_what_is_gone_and_what_comes_next(
     assert "2,821 periods are counted again once the platform runs" in text
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_gaps_are_losses_only_if_that_is_asked_for(monkeypatch: pytest.MonkeyPatch, lost: bool) -> None:
+    asked: list[bool] = []
+
+    def recover(*given: Any) -> tuple[RecoveryPlan, list[RecoveredTopic]]:
+        asked.append(given[-1])
+        return PLAN, []
+
+    monkeypatch.setattr(recovery, "recover", recover)
+    command.recover(declare_lost=lost)
+    assert asked == [lost]
+
+
 def test_faults_of_the_archive_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

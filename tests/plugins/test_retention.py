@@ -31,6 +31,7 @@ def test_files_are_pruned_by_the_settings_of_the_connections(home: Path, connect
         "1 pages of Data Docs deleted",
         "logs of jobs turned: archiver.log",
         "2 old files of ZooKeeper deleted",
+        "0 files deleted that stores had set aside",
         "0 folders deleted that killed processes of Spark left",
     ]
     assert not page.exists()

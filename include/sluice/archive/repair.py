@@ -58,8 +58,10 @@ class Repaired:
     why_not: str = ""
 
 
-def repair(settings: Settings, topic: str) -> Iterator[Repaired]:
+def repair(settings: Settings, topic: str, *, deep: bool = True) -> Iterator[Repaired]:
     """Verify every file of the topic's present incarnation, and take from Kafka what is not sound.
+
+    deep: whether each file is read as a whole, and not its footer only.
 
     Raises TopicMissing, NotArchived, KafkaError, and HdfsUnavailable.
     """
@@ -69,7 +71,7 @@ def repair(settings: Settings, topic: str) -> Iterator[Repaired]:
             if place.topic_id != topic_id:
                 continue
             start, end = topics.bounds(topic, place.partition)
-            for lacking in checked(engine(settings), place, claims, deep=True).lacking:
+            for lacking in checked(engine(settings), place, claims, deep=deep).lacking:
                 if has_erased(engine(settings), place, lacking):
                     yield Repaired(place.partition, lacking.first, lacking.next, why_not=ERASED)
                     continue

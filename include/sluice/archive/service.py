@@ -103,7 +103,13 @@ def record_gap(settings: Settings, topic: str, partition: int, first: int) -> st
     """
     with Topics(settings) as topics:
         place = ArchivedPartition(topic, topics.describe(topic).id, partition)
-    claims = Claims(HdfsStore.of(settings), partition_directory(settings, topic, place.topic_id, partition))
+    return record_loss(settings, place, first)
+
+
+def record_loss(settings: Settings, place: ArchivedPartition, first: int) -> str:
+    """The same in the archive of any incarnation. Raises NoSuchGap."""
+    directory = partition_directory(settings, place.topic, place.topic_id, place.partition)
+    claims = Claims(HdfsStore.of(settings), directory)
     footers = [claims.footer(file) for file in claims.files()]
     links = sorted(Link(footer.first, footer.next, claims.named(footer.name)) for footer in footers)
     ends = {before.next: after.first for before, after in pairwise(links)}
@@ -117,5 +123,5 @@ def record_gap(settings: Settings, topic: str, partition: int, first: int) -> st
     made = of_loss(place, first, following, why, generation=-1)
     standing, length = claims.publish(made)
     indexing.add(engine(settings), [(standing, length, claims.named(standing.name))])
-    chain.check(topic, partition, indexing.reconcile(engine(settings), claims, place))
+    chain.check(place.topic, place.partition, indexing.reconcile(engine(settings), claims, place))
     return why

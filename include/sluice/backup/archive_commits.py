@@ -25,7 +25,7 @@ from sluice.engine.wire import FOUND
 from sluice.runtime.settings import Settings
 from sluice.speed.doubles import gather
 from sluice.speed.ledger import ByteLedger, File
-from sluice.speed.partition_pass import Gathered, PartitionPass
+from sluice.speed.partition_pass import Gathered, PartitionPass, days
 from sluice.speed.writer import COMMITS_APART, day_lines
 from sluice.storage.parquet import RowGroups, read
 from sluice.storage.stores import Stores
@@ -33,6 +33,7 @@ from sluice.storage.tables import eras, schema
 from sluice.storage.tables.commits import Commit, CommitLog, LedgerRow
 from sluice.tasks.topics import TopicStore
 from sluice.transmission.line_schema import LINE_IN_RECORD, LINE_SCHEMA
+from sluice.transmission.redacted import are_redacted, with_days
 
 #: What a commit covers at most, of packed lines, or one file that is larger. A kill loses the work on it.
 COMMIT_BYTES = 64 << 20
@@ -62,12 +63,13 @@ class ArchiveCommits:
         for files in together(left):
             found, added = gather(lambda known, _: self._pass(plan, known, files), ledger, self._recent)  # noqa: B023
             ledger.update(added)
+            self.lines += found.counts["lines"]
+            self.doubled += found.counts["doubled"]
+            found = without_redacted(found)
             self._recent = added.files() or self._recent
             after = {**position, **{str(file.partition): file.next for file in files}}
             log.append(replace(self._next(log, token, found, added), start=position, end=after))
             position = after
-            self.lines += found.counts["lines"]
-            self.doubled += found.counts["doubled"]
             say(f"{self.lines:,} lines, {self.doubled:,} of them doubles")
         if log.head() is None or position != ends:  # the newest file may say what was lost, and have no lines
             nothing = Gathered.of(FOUND.empty_table())
@@ -131,6 +133,34 @@ class ArchiveCommits:
         known = {log.newest.topic_id for log in eras.logs(self.database, self.topic).values()}
         newest = max(self._files(), key=lambda file: file.arrival_min, default=None)
         return known.pop() if len(known) == 1 else newest.topic_id if newest else ""
+
+
+def without_redacted(found: Gathered) -> Gathered:
+    """The same as erasures leave the books: redacted lines are no dead letters, and have a sum of their own.
+
+    The days that they were of stay, so nights compute them again.
+    """
+    letters = found.dead_letters
+    erased = are_redacted(letters)
+    if not (number := int(erased.sum())):
+        return found
+    own = letters.filter(pa.array(erased))
+    (batch,) = own.combine_chunks().to_batches()
+    ms, timed = with_days(batch, np.zeros(number, np.int64), np.zeros(number, bool))
+    without = days(batch, ms, pa.array(timed))
+    none = pa.array(np.zeros(len(without), np.int64))
+    counts = dict(found.counts)
+    return replace(
+        found,
+        dead_letters=letters.filter(pa.array(~erased)),
+        days=pa.concat_tables([found.days, without.set_column(2, "lines", none)]),
+        counts={
+            **counts,
+            "lines": counts["lines"] - number,
+            "dead": counts["dead"] - number,
+            "redacted": number,
+        },
+    )
 
 
 def together(files: Iterable[IndexedFile]) -> Iterator[list[IndexedFile]]:

@@ -2,7 +2,7 @@
 
 It is small, and changes rarely. So the watch keeps it as a document beside the archive
 (`backup.definition_files`), and `sluice recover` has it if PostgreSQL is lost. None of these tables has a
-secret.
+secret; of what was erased there is the salted hash.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ TABLES = (
     "pruned",
     "speed_topics",
     "dashboards",
+    "erasures",
 )
 
 
@@ -45,7 +46,7 @@ class UnreadableDefinitions(ValueError):
 
 @dataclass(frozen=True)
 class Definitions:
-    """Rows by table, each by its columns, with times as texts. revision: of the schema that they are of."""
+    """Rows by table, each by its columns, with times and bytes as texts. revision: of their schema."""
 
     revision: str
     rows: Mapping[str, list[dict[str, Any]]]
@@ -87,7 +88,11 @@ def _rows(connection: sa.Connection, name: str) -> Iterator[dict[str, Any]]:
     table = schema.metadata.tables[name]
     for row in connection.execute(sa.select(table).order_by(*table.primary_key)):
         yield {
-            column: value.isoformat() if isinstance(value, date) else value  # a datetime is a date, too
+            column: value.isoformat()
+            if isinstance(value, date)  # a datetime is one, too
+            else value.hex()
+            if isinstance(value, bytes)
+            else value
             for column, value in row._mapping.items()
         }
 
@@ -114,6 +119,8 @@ def _values(table: sa.Table, row: Mapping[str, Any]) -> Iterator[tuple[str, Any]
             continue
         if isinstance(kind, sa.DateTime):
             yield name, datetime.fromisoformat(value)
+        elif isinstance(kind, sa.LargeBinary):
+            yield name, bytes.fromhex(value)
         else:
             yield name, date.fromisoformat(value) if isinstance(kind, sa.Date) else value
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sluice.batch.task_versions import ranges_of
 from sluice.engine.plan import Range
 from sluice.runtime.days import DAY_MS, begin_ms
-from sluice.storage.tables import recounts, schema
+from sluice.storage.tables import erasures, recounts, schema
 from sluice.storage.tables.backfills import Backfills, BackfillState
 from sluice.storage.tables.epochs import PeriodKey
 from sluice.storage.tables.retention import RetentionBook
@@ -41,12 +41,16 @@ class FileDays:
 
 
 def forget_broken_off(connection: sa.Connection) -> None:
-    """Bring the books to a database without its commits: backfills ended, and none of them is pruned."""
+    """Bring the books to a database without its commits: backfills ended, and none of them is pruned.
+
+    An erasure that is not finished says so again: it goes on when its command is given once more.
+    """
     b, p = schema.backfills, schema.pruned
     open_ = b.c.state.in_([BackfillState.REQUESTED, BackfillState.RUNNING])
     connection.execute(sa.update(b).where(open_).values(state=BackfillState.FAILED, message=ASK_AGAIN))
     counted = {column.name: 0 for column in p.c if column.name not in ("topic", "files")}
     connection.execute(sa.update(p).values(counted))
+    erasures.tell(connection)
 
 
 def end_ranges_at(database: sa.Engine, topic: str, ends: Mapping[int, int]) -> None:

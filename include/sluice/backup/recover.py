@@ -115,11 +115,15 @@ def require_lost(settings: Settings) -> None:
         )
 
 
-def recover(settings: Settings, phase: Phase, say: Say) -> tuple[RecoveryPlan, list[RecoveredTopic]]:
+def recover(
+    settings: Settings, phase: Phase, say: Say, declare_lost: bool = False
+) -> tuple[RecoveryPlan, list[RecoveredTopic]]:
     """Make the database again; the instance is stopped afterwards, and ready for `sluice up`.
 
-    Raises RecoveryRefused, NoDefinitions, SchemaRefused, UnreadableArchiveFile, TopicMissing, and what the
-    stores raise.
+    declare_lost: whether gaps of the archive that Kafka cannot fill are closed as losses.
+
+    Raises RecoveryRefused, ArchiveHasGaps, NoDefinitions, SchemaRefused, UnreadableArchiveFile, TopicMissing,
+    and what the stores raise.
     """
     with alone(settings):
         if (settings.home / RECOVERING).exists():
@@ -134,7 +138,7 @@ def recover(settings: Settings, phase: Phase, say: Say) -> tuple[RecoveryPlan, l
             supervisord.stop_program(running, "watch")
             define(running, plan.definitions, phase)
             topics = sorted(plan.archived)
-            problems = {topic: index(running, topic, phase) for topic in topics}
+            problems = {topic: index(running, topic, phase, declare_lost) for topic in topics}
             empty_tables(running, phase)
             done = [count(running, topic, problems[topic], phase) for topic in topics]
         (settings.home / RECOVERING).unlink()
@@ -169,19 +173,19 @@ def define(settings: Settings, kept: Definitions, phase: Phase) -> None:
         told(f"{sum(map(len, kept.rows.values())):,} rows")
 
 
-def index(settings: Settings, topic: str, phase: Phase) -> tuple[str, ...]:
-    """Make the topic's index and its eras again; returns what is wrong with its archive."""
-    from sluice.archive.verification import rebuild, verify
-    from sluice.backup import missing_eras
+def index(settings: Settings, topic: str, phase: Phase, declare_lost: bool) -> tuple[str, ...]:
+    """Make the topic's index and its eras again, and close gaps; returns what is wrong with its archive."""
+    from sluice.archive.verification import rebuild
+    from sluice.backup import archive_gaps, missing_eras
     from sluice.storage.postgres import engine
     from sluice.transmission.topics import Topics
 
     with phase(f"index of {topic}") as told, Topics(settings) as topics:
         for place, files in rebuild(settings, topic):
             told(f"{place}: {files:,} files")
-        problems = tuple(said for each in verify(settings, topic) for said in each.problems)
         missing_eras.complete(engine(settings), topics, topic)
-    return problems
+        found = archive_gaps.close(settings, topic, declare_lost=declare_lost, tell=told)
+    return tuple(said for each in found for said in each.problems)
 
 
 def empty_tables(settings: Settings, phase: Phase) -> None:

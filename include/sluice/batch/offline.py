@@ -32,7 +32,7 @@ from sluice.batch import day_job
 from sluice.batch.barred import barred
 from sluice.batch.damage import damaged_file
 from sluice.batch.day_lines import DayOf
-from sluice.batch.task_versions import task_versions
+from sluice.batch.task_versions import first_arrival, task_versions
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures
 from sluice.runtime import holds
@@ -145,7 +145,7 @@ class _Batch:
         archive_expiry.check(self.book.engine, topic, [day])
         cut = index.positions(settings, topic)
         files = index.files_for(settings, topic, day, cut)
-        versions = task_versions(self.book.engine, topic, day)
+        versions = task_versions(self.book.engine, topic, day, since=first_arrival(files))
         spec = TopicStore(self.book.engine).get(topic)
         plan = EnginePlan.of(versions.tasks, settings.limits, spec, versions.ranges)
         filled = [task for task in versions.tasks if (task.task_id, task.version) in versions.filled]

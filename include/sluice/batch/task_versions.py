@@ -5,19 +5,25 @@ Both are as the speed layer committed them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
 import sqlalchemy as sa
 
+from sluice.archive.index import IndexedFile
 from sluice.engine.plan import Range
 from sluice.storage.tables import schema
 from sluice.storage.tables.backfills import Backfills
 from sluice.storage.tables.commits import CommitLog, Version
 from sluice.storage.tables.days import Days
+from sluice.storage.tables.retention import RetentionBook
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
+
+#: How far the clocks of brokers and drivers may be apart.
+CLOCKS_APART = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -37,18 +43,29 @@ class TaskVersions:
     dropped: bool = False
 
 
-def task_versions(database: sa.Engine, topic: str, day: date | None = None) -> TaskVersions:
+def task_versions(
+    database: sa.Engine,
+    topic: str,
+    day: date | None = None,
+    *,
+    since: datetime | None = None,
+    also: Collection[Version] = (),
+) -> TaskVersions:
     """Every version that ever counted lines of the topic, also of tasks that are deleted now.
 
-    With a day, they include what was filled backwards for it, and whether retention has dropped it.
+    With a day, they include what was filled backwards for it, and whether retention has dropped it. since:
+    only those that counted lines that arrived from then on, and these `also`.
     """
     # Read before the rest, so that what is committed or filled in between shows as a change.
     backfills = Backfills(database).revision(topic)
     head = CommitLog(database, topic).head()
-    ranges = ranges_of(database, topic)
-    store = TaskStore(database)
-    tasks = [store.version(task_id, version) for task_id, version in sorted(ranges)]
     filled = Backfills(database).filled(topic, day) if day is not None else []
+    versions: set[Version] | None = None
+    if since is not None:
+        versions = {*also, *((each.task_id, each.version) for each in filled)}
+        versions |= _not_over(database, topic, since)
+    ranges = ranges_of(database, topic, versions)
+    tasks = TaskStore(database).read_versions(ranges)
     return TaskVersions(
         tasks,
         ranges,
@@ -63,12 +80,30 @@ def task_versions(database: sa.Engine, topic: str, day: date | None = None) -> T
     )
 
 
-def ranges_of(database: sa.Engine, topic: str, version: Version | None = None) -> dict[Version, list[Range]]:
-    """The offsets that each version counted or counts, in order; with `version` only that one's."""
+def first_arrival(files: Iterable[IndexedFile]) -> datetime:
+    """When the first line of these files of the archive arrived at the earliest, by any machine's clock."""
+    first = min((file.arrival_min / 1000 for file in files), default=time.time())
+    return datetime.fromtimestamp(first, UTC) - CLOCKS_APART
+
+
+def _not_over(database: sa.Engine, topic: str, since: datetime) -> set[Version]:
+    """The versions that were not over when the newest commit before then was made."""
+    floor, t = RetentionBook(database, topic).floor(since), schema.task_ranges.c
+    query = sa.select(t.task_id, t.version).distinct().where(t.topic == topic)
+    if floor is not None:
+        query = query.where(sa.or_(t.end_seq.is_(None), t.end_seq > floor.seq))
+    with database.connect() as connection:
+        return {(row.task_id, row.version) for row in connection.execute(query)}
+
+
+def ranges_of(
+    database: sa.Engine, topic: str, versions: Collection[Version] | None = None
+) -> dict[Version, list[Range]]:
+    """The offsets that each version counted or counts, in order; with `versions` only those of these."""
     t = schema.task_ranges.c
     query = sa.select(t.task_id, t.version, t.start, t.end).where(t.topic == topic).order_by(t.first_seq)
-    if version is not None:
-        query = query.where(t.task_id == version[0], t.version == version[1])
+    if versions is not None:
+        query = query.where(sa.tuple_(t.task_id, t.version).in_(sorted(versions)))
     ranges: dict[Version, list[Range]] = {}
     with database.connect() as connection:
         for row in connection.execute(query):

@@ -9,7 +9,8 @@ import typer
 from sluice.cli.output.phases import Phases
 
 if TYPE_CHECKING:
-    from sluice.backup.recover import RecoveryPlan
+    from sluice.backup.recover import RecoveredTopic, RecoveryPlan
+    from sluice.runtime.settings import Settings
 
 MIB = 1 << 20
 #: Faults of an archive, and names of tasks, that are shown here.
@@ -19,6 +20,12 @@ SHOWN = 10
 def recover(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what there is to recover from; change nothing.")
+    ] = False,
+    declare_lost: Annotated[
+        bool,
+        typer.Option(
+            "--declare-lost", help="Let gaps of the archive that Kafka cannot fill be losses, for good."
+        ),
     ] = False,
 ) -> None:
     """Make the instance's lost PostgreSQL again, and leave the instance ready for `sluice up`.
@@ -31,6 +38,9 @@ def recover(
     of its lines. HBase's tables are made anew. After `sluice up`, the speed layer goes on in Kafka where the
     archive ends, and the DAG rebuild counts again what is archived; readers say so until then. No line is
     lost, and none counts twice.
+
+    Gaps of the archive are filled from Kafka first. If it cannot, the recovery stops before it counts: bring
+    the files back and repeat it, or give --declare-lost.
 
     What does not come back is said at the end. A recovery that was cut short leaves an instance that does not
     start: repeat it, and it goes on.
@@ -49,8 +59,16 @@ def recover(
         _say_plan(recovery.look(settings, typer.echo))
         typer.echo("nothing was changed")
         return
-    plan, topics = recovery.recover(settings, Phases().phase, typer.echo)
+    plan, topics = recovery.recover(settings, Phases().phase, typer.echo, declare_lost)
     _say_plan(plan)
+    _say_done(settings, topics)
+    _say_faults([said for each in topics for said in each.problems])
+
+
+def _say_done(settings: Settings, topics: list[RecoveredTopic]) -> None:
+    """What is gone, and what comes next."""
+    from sluice.backup import recover as recovery
+
     typer.echo("\nWhat does not come back:")
     for each in recovery.GONE:
         typer.echo(f"  - {each}")
@@ -58,7 +76,10 @@ def recover(
         f"\n{sum(each.periods for each in topics):,} periods are counted again once the platform runs: start "
         f"it with `sluice --instance {settings.instance} up`, and follow `sluice rebuild TOPIC --list`"
     )
-    problems = [said for each in topics for said in each.problems]
+
+
+def _say_faults(problems: list[str]) -> None:
+    """Name the archive's faults, and exit with 1 if there are any."""
     for said in problems[:SHOWN]:
         typer.echo(f"the archive: {said}", err=True)
     if problems:

@@ -125,7 +125,7 @@ def basis(
         elif (computed := days.get(day)) is not None:
             below[day] = Range.of({}, computed.published_cut or computed.cut)
     version = (task.task_id, task.version)
-    ranges = ranges_of(database, topic, version).get(version, [])
+    ranges = ranges_of(database, topic, [version]).get(version, [])
     return Basis(
         task=task,
         start=start,

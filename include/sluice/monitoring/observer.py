@@ -11,7 +11,7 @@ from functools import partial
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from sluice.monitoring import damaged_files, figures, namenode_heap, sampled, watch_progress
+from sluice.monitoring import aside_pieces, damaged_files, figures, namenode_heap, sampled, watch_progress
 from sluice.monitoring.disk_trend import DiskTrends
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs, tls
@@ -66,6 +66,7 @@ class Observer:
         _tell_of_certificate(self._settings, engine(self._settings))
         namenode_heap.tell(self._settings, engine(self._settings))
         damaged_files.tell(self._settings, engine(self._settings))
+        aside_pieces.tell(self._settings, engine(self._settings))
 
 
 def _tell_of_certificate(settings: Settings, database: sa.Engine) -> None:

@@ -10,7 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import sqlalchemy as sa
 
-from sluice.batch.task_versions import task_versions
+from sluice.archive import index
+from sluice.batch.task_versions import first_arrival, task_versions
 from sluice.quality.day_hops import Hop, day_hops
 from sluice.quality.final_blocks import Compared
 from sluice.quality.outcomes import outcomes
@@ -75,15 +76,17 @@ class DayComparison:
 
 
 def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
-    """Compare every version that ever counted lines of the topic; none of a day that retention dropped.
+    """Compare every version that may have counted lines of the day; none of a day that retention dropped.
 
     A version that the batch layer or a rebuild could not count on a day is left out of it: an alert says so.
     On other days its periods that touch that day wait for it. Periods that were open until now are also
     compared, if they can be. Raises DaysAbsent if what the batch layer computed is not there to be compared.
     """
-    versions = task_versions(book.engine, day.topic, day.day)
-    failed = _failed_days(book.engine, day.topic, versions.tasks)
     waiting = open_periods.of_topic(book.engine, day.topic)
+    cut = {int(partition): position for partition, position in day.cut.items()}
+    since = first_arrival(index.files_for(settings, day.topic, day.day, cut))
+    versions = task_versions(book.engine, day.topic, day.day, since=since, also=waiting)
+    failed = _failed_days(book.engine, day.topic, versions.tasks)
     found: list[Comparison] = []
     standing: list[Compared] = []
     still: list[OpenPeriod] = []

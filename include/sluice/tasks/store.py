@@ -11,7 +11,7 @@ counts again, over a new range of offsets.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -208,17 +208,12 @@ class TaskStore:
 
         `UnknownTask` if there never was such a version.
         """
-        query = sa.select(_versions.c.spec, _versions.c.sets).where(
-            _versions.c.task_id == task_id, _versions.c.version == version
-        )
+        return self.read_versions([(task_id, version)])[0]
+
+    def read_versions(self, wanted: Collection[tuple[int, int]]) -> _ActiveTasks:
+        """The same of several versions (task id, version), in order; a few queries, however many they are."""
         with self._engine.connect() as connection:
-            row = connection.execute(query).one_or_none()
-            if row is None:
-                raise UnknownTask(
-                    f"task {task_id} has no version {version}: `sluice tasks list` shows what there is"
-                )
-            spec = versions.stored_spec(row.spec)
-            return versions.with_lists(connection, [((task_id, version), spec, row.sets)])[0]
+            return versions.of_keys(connection, wanted)
 
     def topics(self) -> Sequence[str]:
         """The topics that have an enabled task, by name."""

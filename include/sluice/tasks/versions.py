@@ -11,7 +11,7 @@ import contextlib
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -31,6 +31,8 @@ ALERTS = "tasks"
 
 Pins = Mapping[str, int]  # value list: version
 Key = tuple[int, int]  # task id and version
+#: Versions that one statement asks for.
+KEYS_A_STATEMENT = 1_000
 
 _tasks, _versions, _lists = schema.tasks, schema.task_versions, schema.value_lists
 
@@ -302,6 +304,20 @@ def _differing(old: TaskSpec | None, new: TaskSpec) -> tuple[object, object]:
     before, after = {} if old is None else old.document(), new.document()
     keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     return tuple({key: each[key] for key in keys if key in each} or "" for each in (before, after))  # type: ignore[return-value]
+
+
+def of_keys(connection: sa.Connection, wanted: Collection[Key]) -> list[ActiveTask]:
+    """These versions, in order. Raises UnknownTask."""
+    t, keys = _versions.c, sorted(wanted)
+    known: dict[Key, tuple[TaskSpec, Pins]] = {}
+    for begin in range(0, len(keys), KEYS_A_STATEMENT):
+        own = sa.tuple_(t.task_id, t.version).in_(keys[begin : begin + KEYS_A_STATEMENT])
+        for row in connection.execute(sa.select(t.task_id, t.version, t.spec, t.sets).where(own)):
+            known[row.task_id, row.version] = stored_spec(row.spec), row.sets
+    if missing := [key for key in keys if key not in known]:
+        task_id, version = missing[0]
+        raise UnknownTask(f"task {task_id} has no version {version}: `sluice tasks list` shows what there is")
+    return with_lists(connection, ((key, *known[key]) for key in keys))
 
 
 def with_lists(connection: sa.Connection, rows: Iterable[tuple[Key, TaskSpec, Pins]]) -> list[ActiveTask]:

@@ -8,22 +8,41 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import sqlalchemy as sa
 
+from sluice.archive import index
 from sluice.archive.coverage import coverage
-from sluice.batch import bookkeeping
+from sluice.batch import bookkeeping, offline
+from sluice.batch.barred import barred
+from sluice.batch.task_versions import first_arrival, task_versions
+from sluice.engine.count import count
+from sluice.engine.plan import EnginePlan
+from sluice.quality.reconcile import speed_passed
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
-from sluice.storage.tables import alerts, commit_progress, eras, schema, topic_totals
+from sluice.storage.tables import (
+    alerts,
+    commit_progress,
+    eras,
+    open_periods,
+    schema,
+    topic_totals,
+)
 from sluice.storage.tables.commits import CommitLog
+from sluice.storage.tables.days import Days
 from sluice.storage.tables.finals import Finals
 from sluice.storage.tables.retention import RetentionBook
-from sluice_lab.bench import aged
+from sluice.tasks.topics import TopicStore
+from sluice_lab.bench import aged, workload
 from sluice_lab.bench.aged import Age
 
 TOPIC = "logs"
 #: Days of the instance that counts as new: as many as keep each commit's row between two nights.
 NEW_DAYS = 2
+#: Lines that a night counts, and a position that no range ends behind.
+LINES, LAST = 20_000, 1 << 39
 DAY = timedelta(days=1)
 
 # The commits of the last day: one each 0.7 s, as of a topic whose lines never pause. They come after the
@@ -52,9 +71,10 @@ SELECT 'collection', 'web' || n, 'channel full', now() - make_interval(days => :
     now() - make_interval(days => :days) * n / (:days * 20) FROM generate_series(1, :days * 20) n;
 INSERT INTO archive_files (topic, topic_id, partition, first, next, records, lines, bytes, arrival_min,
     arrival_max, days, unparsed, generation, path)
-SELECT 'logs', 'id', p, n * 50, n * 50 + 50, 50, 5000, 100000, 0, 0,
+SELECT 'logs', 'id', p, n * 50, n * 50 + 50, 50, 5000, 100000, ms, ms,
     jsonb_build_object(cast(current_date - :days + n / :files AS text), 5000), 0, 1, 'path' || n
-FROM generate_series(0, :days * :files - 1) n, generate_series(0, 3) p;
+FROM generate_series(0, :days * :files - 1) n, generate_series(0, 3) p,
+    LATERAL (SELECT 1000 * cast(extract(epoch FROM current_date - :days + n / :files) AS bigint) ms) at;
 """
 
 
@@ -80,6 +100,7 @@ class OldReads:
         self._vacuum("FULL")
         self._execute(OPEN, values)
         self._vacuum("ANALYZE")
+        self._lines = of_day(LINES)
         self._cut = {str(partition): how.days * extent.files * 50 for partition in range(4)}
 
     def _execute(self, script: str, values: dict[str, int]) -> None:
@@ -145,6 +166,45 @@ class OldReads:
         finals.moment()
         sides = finals.sides((1, 1), now - 86_400_000, now)
         CommitLog(self._database, TOPIC).snapshot((1, 1, start) for start in sides.open)
+
+    def night(self) -> dict[str, float]:
+        """The seconds of a night."""
+        began = time.perf_counter()
+        self.compute_yesterday()
+        return {"a night": time.perf_counter() - began}
+
+    def compute_yesterday(self) -> None:
+        """Yesterday is computed and compared, but for Spark, HBase and Hive, which have the same to do.
+
+        The lines are counted by the plan that Spark's workers get.
+        """
+        settings, database, day = self._settings, self._database, (datetime.now(UTC) - DAY).date()
+        book = Days(database, TOPIC)
+        offline.days_to_compute(settings, TOPIC, day, marked=True, missed=True)
+        cut = index.positions(settings, TOPIC)
+        files = index.files_for(settings, TOPIC, day, cut)
+        versions = task_versions(database, TOPIC, day, since=first_arrival(files))
+        plan = EnginePlan.of(
+            versions.tasks, settings.limits, TopicStore(database).get(TOPIC), versions.ranges
+        )
+        barred(database, TOPIC)
+        count(self._lines, plan)
+        named = {str(partition): position for partition, position in cut.items()}
+        lines = len(self._lines)
+        computed = book.set_computed(
+            day, cut=named, run_id="bench", tasks_seq=versions.seq, raw_lines=lines, lines=lines
+        )
+        speed_passed(settings, TOPIC, day, named)
+        waiting = open_periods.of_topic(database, TOPIC)
+        task_versions(database, TOPIC, day, since=first_arrival(files), also=waiting)
+        book.superseded(computed)
+
+
+def of_day(size: int) -> pa.RecordBatch:
+    """So many lines, as a night reads them: from positions that every version counts that is not over."""
+    lines = workload.lines(size, round(DAY.total_seconds()))
+    places = {"partition": pa.array(np.zeros(size, np.int32)), "offset": pa.array(LAST + np.arange(size))}
+    return pa.RecordBatch.from_pydict({**places, "line": lines})
 
 
 def new(how: Age) -> Age:

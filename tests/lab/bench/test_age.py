@@ -7,12 +7,18 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from sluice.engine.count import count
+from sluice.engine.plan import EnginePlan, Range
+from sluice.runtime.sections import Limits
 from sluice.storage.postgres import engine
 from sluice.storage.tables import schema
-from sluice_lab.bench import age
+from sluice.storage.tables.tallies import COUNTS
+from sluice.tasks import ActiveTask, TopicSpec
+from sluice_lab.bench import age, workload
 from sluice_lab.bench.aged import FIRST, VERSIONS_A_TASK, Age
 from sluice_lab.bench.database import server
 from sluice_lab.bench.databases import database
+from sluice_lab.bench.old_reads import of_day
 
 
 def test_the_old_instance_is_held_against_the_new_one() -> None:
@@ -28,6 +34,27 @@ def test_the_old_instance_is_held_against_the_new_one() -> None:
     assert (batch.holds, start.figure, start.holds) == (True, 0.03, True)
     rows = {row[0]: row[1:] for row in found.tables[0].rows}
     assert rows["commit"] == pytest.approx([10.0, 11.0, 1.1])
+
+
+def test_each_round_of_reads_has_a_night_and_it_has_a_bar() -> None:
+    read = {name: [{"audit": 1.0}] * 3 for name in ("new", "old")}
+    nights = {"new": [{"a night": 2.0}, {"a night": 4.0}], "old": [{"a night": 3.0}, {"a night": 2.2}]}
+    found = age.with_nights(read, nights)
+    assert [lap["a night"] for lap in found["old"]] == [3.0, 2.2, 3.0]
+    laps = {name: [{"commit": 0.01}] for name in ("new", "old")}
+    *_, night = age.outcome(laps, {"new": [0.01], "old": [0.02]}, found, "", quick=True).bars
+    assert (night.figure, night.limit, night.holds) == (pytest.approx(1.1), 1.2, True)
+    assert night.bar == "a night, old instance over new"
+
+
+def test_the_lines_of_a_night_are_counted_by_versions_that_are_not_over() -> None:
+    lines = of_day(200)
+    tasks = [ActiveTask(number, 1, each) for number, each in enumerate(workload.tasks(2), 1)]
+    ranges = {(1, 1): [Range.of({}, None)], (2, 1): [Range.of({"0": 1}, {"0": 9_000})]}
+    found = count(lines, EnginePlan.of(tasks, Limits(), TopicSpec(name="logs"), ranges)).tallies
+    rows = found.to_pylist()
+    assert sum(row[name] for row in rows if row["task_id"] == 1 for name in COUNTS) == 200
+    assert 2 not in {row["task_id"] for row in rows}
 
 
 def test_the_instances_take_turns_and_the_first_rounds_do_not_count() -> None:

@@ -90,21 +90,25 @@ def test_an_old_instance_is_pruned_and_read() -> None:
         TaskStore(engine(own)).apply(workload.tasks(2), "bench")
         reads = OldReads(own, HOW, Extent(active=2, open=50, files=2))
         assert set(reads.laps()) == {"audit", "status", "reconciliation's coverage", "a page of results"}
+        for _ in range(2):
+            assert reads.night()["a night"] > 0
         assert reads.commits() <= 2 * HOW.days + 2 + HOW.commits + 50
     assert old_reads.new(HOW).days == 2
 
 
 def test_what_people_and_the_night_ask_reads_as_many_rows_as_when_the_instance_was_new() -> None:
-    """An audit adds up days; of these it reads a few rows each, and none of an archive file."""
+    """An audit adds up days, and a night looks which are marked: a few rows each, none of an archive file."""
     how = replace(HOW, versions=4_000, days=120, commits=40, files=1, dead=1)
     extent, rows = Extent(active=2, open=200, files=24), dict[str, dict[str, int]]()
     with server("rows") as settings:
         for name, own in (("new", old_reads.new(how)), ("old", how)):
             with database(settings, f"bench_rows_{name}") as made:
                 TaskStore(engine(made)).apply(workload.tasks(2), "bench")
-                asked = OldReads(made, own, extent).reads()
+                old = OldReads(made, own, extent)
+                asked = {**old.reads(), "a night": old.compute_yesterday}
                 rows[name] = {read: rows_read(engine(made), ask) for read, ask in asked.items()}
-    audit = rows["old"].pop("audit") - rows["new"].pop("audit")
-    assert audit < 118 * 40
+    for read in ("audit", "a night"):
+        more = rows["old"].pop(read) - rows["new"].pop(read)
+        assert more < 118 * 40, read
     for read, old in rows["old"].items():
         assert old <= 1.2 * rows["new"][read] + 8, (read, rows)

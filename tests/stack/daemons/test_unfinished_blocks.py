@@ -8,7 +8,7 @@ import crc32c
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.stack.daemons.unfinished_blocks import cut_torn_blocks, torn_blocks
+from sluice.stack.daemons.unfinished_blocks import ASIDE, cut_torn_blocks, torn_blocks
 from tests.cuts.damage import damage, dice
 
 DATA = dice(3).randbytes(70_000)
@@ -50,6 +50,10 @@ def test_zeros_are_cut_off_from_the_first_lost_chunk_on(
     cut(tmp_path)
     assert block.read_bytes() == DATA[: done.kept // CHUNK * CHUNK]
     assert "were not on the disk when the power went" in capsys.readouterr().out
+    aside = tmp_path / "data" / "datanode" / ASIDE
+    (kept,) = aside.iterdir() if aside.exists() else [None]
+    assert kept is None or (block.read_bytes() + kept.read_bytes())[: done.kept] == DATA[: done.kept]
+    assert (kept is None) == (block.stat().st_size == len(DATA))
     cut(tmp_path)
     assert block.stat().st_size == done.kept // CHUNK * CHUNK
 

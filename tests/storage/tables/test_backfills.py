@@ -120,7 +120,7 @@ def test_a_day_that_no_night_computed_is_missed_for_a_month(database: sa.Engine)
     with database.begin() as connection:
         for topic, days in {"logs": ago.values(), "other": [ago[2]]}.items():
             rows = [
-                {"topic": topic, "day": day, "partition": part, "lines": 1, "last_offset": 5}
+                {"topic": topic, "day": day, "partition": part, "lines": day != ago[1], "last_offset": 5}
                 for day in days
                 for part in (0, 1)
             ]

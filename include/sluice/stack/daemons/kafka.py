@@ -12,6 +12,7 @@ from sluice.runtime.jvm import java_command
 from sluice.runtime.settings import Settings
 from sluice.stack import health, templating
 from sluice.stack.daemon import Command, Daemon
+from sluice.stack.daemons import kafka_checkpoints
 from sluice.stack.daemons.kafka_volume import mark_volume
 from sluice.stack.jars import require
 from sluice.transmission import listener
@@ -76,7 +77,8 @@ KAFKA = Daemon(
     name="kafka",
     service="kafka",
     ports=("kafka", "kafka_controller"),
-    prepare=(configure, format_log, mark_volume),
+    # The mark comes with the epochs, so those are whole first.
+    prepare=(configure, format_log, kafka_checkpoints.mend, mark_volume),
     command=command,
     health=health.kafka,
     data=("data/kafka",),

@@ -3,7 +3,7 @@
 A DataNode that starts compares only the last 512 bytes of such a block with their checksum. If more of its
 end was not on the disk, the block has zeros in its middle then, and HBase, whose write-ahead log it is, finds
 them: with a master that ends at each start. So all of it is compared before, and what follows the first piece
-that is not what it was is cut off. Nobody was told that this end is on the disk.
+that is not what it was is cut off, and set aside. Nobody was told that this end is on the disk.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from pathlib import Path
 
 import crc32c
 
+from sluice.runtime.files import write_bytes
 from sluice.runtime.settings import Settings
 from sluice.stack.log import DaemonLog
 
+#: Below the datanode's folder: what was cut off.
+ASIDE = "lost"
 _HEADER, _VERSION = 7, b"\x00\x01"  # and then the kind of checksum, and how many bytes each is of
 _CRC32C = 2
 _SUM = 4
@@ -24,12 +27,15 @@ _SUM = 4
 
 def cut_torn_blocks(settings: Settings) -> None:
     """Cut each block that was being written where its checksums end to fit."""
-    log = DaemonLog("datanode")
-    for block, end in torn_blocks(settings.home / "data" / "datanode"):
+    log, folder = DaemonLog("datanode"), settings.home / "data" / "datanode"
+    for block, end in torn_blocks(folder):
+        kept = folder / ASIDE / f"{block.name}.{end}"
         log(
             f"{block.name}: {block.stat().st_size - end} bytes at its end are not what was written: they "
-            f"were not on the disk when the power went. The block ends at byte {end} now"
+            f"were not on the disk when the power went. The block ends at byte {end} now; they are in {kept}"
         )
+        kept.parent.mkdir(exist_ok=True)
+        write_bytes(kept, block.read_bytes()[end:], 0o600)
         os.truncate(block, end)
 
 

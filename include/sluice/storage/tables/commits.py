@@ -113,7 +113,9 @@ class Commit:
     start: Offsets
     end: Offsets
     tasks: Sequence[Version]
-    counts: Mapping[str, int]  # lines that came, doubled, counted, dead; bytes
+    #: Lines that came, doubled, counted, dead; bytes. A recovery has `redacted`, too: lines that were erased,
+    #: which are not among those that came.
+    counts: Mapping[str, int]
     #: The periods that it changed, as they are after it. Those that began before it must still exist.
     periods: Sequence[StatePeriod] = ()
     ledger: Sequence[LedgerRow] = ()

@@ -162,8 +162,9 @@ class Days:
         """The days of the last `LOOK_BACK` that have lines but were never computed, in order.
 
         Today, dropped days and those beyond the archive's retention are left out. The lines of such a day
-        arrived after its night, or that night was not run. Older days wait for a backfill: a person who loads
-        the logs of years does not want to have them all computed tonight.
+        arrived after its night, or that night was not run. All of them may be erased since: what
+        was computed of the day before a recovery has them still. Older days wait for a backfill: a person who
+        loads the logs of years does not want to have them all computed tonight.
         """
         lines, days, dropped = schema.event_days.c, schema.days.c, schema.dropped_days.c
         now = today()
@@ -173,7 +174,7 @@ class Days:
         query = (
             sa.select(lines.day)
             .distinct()
-            .where(lines.topic == self.topic, lines.lines > 0)
+            .where(lines.topic == self.topic)
             .where(lines.day >= now - LOOK_BACK, lines.day < now)
             .where(lines.day.not_in(computed), lines.day.not_in(gone))
             .order_by(lines.day)
@@ -295,11 +296,15 @@ def _changed_versions(connection: sa.Connection, topic: str, days: Sequence[Day]
     Ranges that are over are more with each change of a task: only those are read that began or ended since.
     """
     ranges, commits = schema.task_ranges.c, schema.commits.c
-    numbers = sorted({day.tasks_seq for day in days})
-    oldest = numbers[0] if numbers else 0
-    since = (ranges.first_seq > oldest, ranges.end_seq > oldest, ranges.end_seq.is_(None))
+    numbers = {day.tasks_seq for day in days}
     query = sa.select(commits.seq, commits.end).where(commits.topic == topic, commits.seq.in_(numbers))
     known: dict[int, Mapping[str, int]] = {row.seq: row.end for row in connection.execute(query)}
+    # Where the speed layer had passed the cut by then, whatever began or ended later did so above it.
+    days = [day for day in days if _reaches_below(known.get(day.tasks_seq, {}), day.cut)]
+    if not days:
+        return {}
+    oldest = min(day.tasks_seq for day in days)
+    since = (ranges.first_seq > oldest, ranges.end_seq > oldest, ranges.end_seq.is_(None))
     query = sa.select(
         ranges.task_id, ranges.version, ranges.first_seq, ranges.start, ranges.end, ranges.end_seq
     )

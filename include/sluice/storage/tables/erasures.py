@@ -153,9 +153,7 @@ class Erasures:
         with self.engine.begin() as connection:
             history.record(connection, who=user, what="topic", name=topic, action="erased", after=after)
             made = _erasure(connection.execute(row.returning(*_t.c)).one())
-            _tell(
-                connection, made.id, f"erasure {made.id} of topic {topic}, asked for by {user}, {UNFINISHED}"
-            )
+            _tell(connection, made)
             return made
 
     def get(self, number: int) -> Erasure:
@@ -178,8 +176,8 @@ class Erasures:
         values: dict[str, Any] = {"state": state} | ({stamp: sa.func.now()} if stamp else {})
         with self.engine.begin() as connection:
             connection.execute(sa.update(_t).where(_t.c.id == number).values(**values))
-            if state == ErasureState.FINISHED:
-                _tell(connection, number)
+            query = sa.select(_t).where(_t.c.id == number)
+            _tell(connection, _erasure(connection.execute(query).one()))
 
     def note(self, note: ErasureNote) -> None:
         """Note what becomes of the sums once the file with this claim stands."""
@@ -207,10 +205,18 @@ class Erasures:
         return [_erasure(row) for row in rows]
 
 
-def _tell(connection: sa.Connection, number: int, message: str = "") -> None:
+def tell(connection: sa.Connection) -> None:
+    """Raise the alerts of all erasures that are not finished."""
+    for row in connection.execute(sa.select(_t).where(_t.c.state != ErasureState.FINISHED)).all():
+        _tell(connection, _erasure(row))
+
+
+def _tell(connection: sa.Connection, erasure: Erasure) -> None:
     """Raise the alert of an erasure that is not finished, or clear it."""
-    name = f"erasure {number}:"  # no other's name begins so
-    alerts.sync_within(connection, ALERTS, {name: message} if message else {}, prefix=name)
+    name = f"erasure {erasure.id}:"  # no other's name begins so
+    says = f"erasure {erasure.id} of topic {erasure.topic}, asked for by {erasure.requested_by}, {UNFINISHED}"
+    finished = erasure.state == ErasureState.FINISHED
+    alerts.sync_within(connection, ALERTS, {} if finished else {name: says}, prefix=name)
 
 
 def redacted_since(connection: sa.Connection, topic: str, days: Mapping[date, datetime]) -> dict[date, int]:

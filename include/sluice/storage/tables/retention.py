@@ -20,7 +20,7 @@ from sluice.storage.tables.backfills import BackfillPointer, next_revision
 from sluice.storage.tables.commits import ROWS_A_STATEMENT, STORED_AS
 from sluice.storage.tables.epochs import PeriodKey, StatePeriod
 
-COUNTS = (STORED_AS["lines"], "doubled", "counted", "dead")
+COUNTS = (STORED_AS["lines"], "doubled", "counted", "dead", "redacted")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from sluice.storage.tables.commits import STORED_AS
 from sluice.storage.tables.tallies import Tally, of_topic, unknown_lines
 
 #: By field, the counts of commits, and of those that retention deleted, as they are stored.
-STORED = {name: STORED_AS.get(name, name) for name in ("lines", "doubled", "counted", "dead")}
+STORED = {name: STORED_AS.get(name, name) for name in ("lines", "doubled", "counted", "dead", "redacted")}
 
 
 class LedgerSpans(Mapping[tuple[str, str], tuple[Ints, Ints]]):
@@ -136,7 +136,6 @@ def _add_pruned(connection: sa.Connection, topic: str, totals: TopicTotals) -> N
         for name, stored in STORED.items():
             setattr(totals, name, getattr(totals, name) + row._mapping[stored])
         totals.dead_rows += row.dead_letters
-        totals.redacted = row.redacted
         totals.forgotten = row.files
 
 
