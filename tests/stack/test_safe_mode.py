@@ -17,10 +17,12 @@ from sluice.stack.safe_mode import ADMIN_CLASS, OVER, SafeModeExit, newer_bytes,
 
 #: As the namenode's source has it.
 NEWER = (
-    "Safe mode is ON. The reported blocks 56 needs additional 4 blocks to reach the threshold 0.9990 of total "
-    "blocks 60.\nThe number of live datanodes 1 has reached the minimum number 0. Name node detected blocks "
-    "with generation stamps in future. This means that Name node metadata is inconsistent. This can happen if "
-    "Name node metadata files have been manually replaced. Exiting safe mode will cause loss of 31200 byte(s). "
+    "Safe mode is ON. The reported blocks 56 needs additional 4 blocks to reach the threshold 0.9990 of "
+    "total blocks 60.\nThe number of live datanodes 1 has reached the minimum number 0. "
+    "Name node detected blocks with generation stamps in future. "
+    "This means that Name node metadata is inconsistent. This can happen "
+    "if Name node metadata files have been manually replaced. Exiting safe mode will cause loss of 31200 "
+    "byte(s). "
     'Please restart name node with right metadata or use "hdfs dfsadmin -safemode forceExit" if you are '
     "certain that the NameNode was started with the correct FsImage and edit logs. If you encountered this "
     "during a rollback, it is safe to exit with -safemode forceExit."
@@ -104,7 +106,13 @@ def test_with_blocks_of_forgotten_files_the_exit_is_forced_once_an_alert_is_rais
     assert (namenode.asked, "its alert cannot be raised" in said[-1]) == ([], True)
     namenode.database = True
     looks(looked, namenode, 60)
-    assert namenode.asked == [(ADMIN_CLASS, "-safemode", "forceExit")]
+    assert namenode.asked == []  # a person may stop it
+    looks(looked, namenode, 540)
+    assert namenode.asked == []
+    looks(looked, namenode, 60)
+    report = (ADMIN_CLASS, "-triggerBlockReport", "127.0.0.1:29867")
+    assert namenode.asked == [(ADMIN_CLASS, "-safemode", "forceExit"), report]
+    assert len(namenode.alerts) == 1
     assert "31,200 bytes of blocks of files that it does not have" in namenode.alerts[0]
     assert newer_bytes(NEWER) == 31_200
 

@@ -12,7 +12,6 @@ what it is, its content, and an empty one. Where nothing was written yet, the fi
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import zlib
 from collections.abc import Iterator
@@ -20,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.runtime.files import settle, write_bytes
-from sluice.runtime.middle_damage import MiddleDamage
+from sluice.runtime.middle_damage import MiddleDamage, first_whole
 
 FILL = b"\x80"
-_RECORD = 0x7F
+_RECORD = b"\x7f"
 _PREFIX = 5  # the byte and the length
 _PUT, _ROLLBACK, _COMMIT = 1, 3, 4  # and a take is 2
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -31,7 +30,7 @@ _FIXED = {_FIXED64: 8, _FIXED32: 4}
 _HEADER_FIELDS = {1, 2, 3}  # the kind, the transaction, the order of writes
 _EVENT, _CHECKSUM, _EVENT_BODY = 1, 2, 2
 #: The beginning of any record up to its content; what it is has three numbers of fixed length.
-_BEGIN = re.compile(rb"(?s)(?=\x7f....\x17\x0d[\x01-\x04]\x00\x00\x00\x11.{8}\x19)")
+_BEGIN = rb"\x7f....\x17\x0d[\x01-\x04]\x00\x00\x00\x11.{8}\x19"
 
 
 class _Torn(ValueError):
@@ -84,27 +83,29 @@ def torn(channel: Path) -> TornLog | None:
 def _whole(data: bytes) -> int:
     """Where the last whole record ends, of those that follow each other from the beginning."""
     at = 0
-    while (end := _end(data, at)) is not None:
+    while data[at : at + 1] == _RECORD and (end := _end(data, at)) <= len(data) and _is_record(data, at, end):
         at = end
     return at
 
 
 def _next(data: bytes, begin: int) -> int | None:
     """Where the next whole record begins."""
-    found = (each.start() for each in _BEGIN.finditer(data, begin))
-    return next((at for at in found if _end(data, at) is not None), None)
+    return first_whole(
+        data, _BEGIN, lambda at: _end(data, at), lambda at, end: _is_record(data, at, end), begin
+    )
 
 
-def _end(data: bytes, at: int) -> int | None:
-    """Where the record ends that begins there, if it is whole."""
-    end = at + _PREFIX + int.from_bytes(data[at + 1 : at + _PREFIX], "big")
-    if at + _PREFIX > len(data) or data[at] != _RECORD or end > len(data):
-        return None
+def _end(data: bytes, at: int) -> int:
+    """Where a record would end that begins there."""
+    return at + _PREFIX + int.from_bytes(data[at + 1 : at + _PREFIX], "big")
+
+
+def _is_record(data: bytes, at: int, end: int) -> bool:
     try:
         _check(data[at + _PREFIX : end])
     except (_Torn, IndexError):
-        return None
-    return end
+        return False
+    return True
 
 
 def _check(record: bytes) -> None:

@@ -1,7 +1,6 @@
 """Names the files of HDFS that lack blocks, which otherwise only the namenode's own page does.
 
-And keeps the alert of files that its journal forgot, which nobody can see there, for as long as what is old is
-kept.
+And keeps the alert of files that its journal forgot, which nobody can see there, for `retention.days`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,10 @@ NAMED = 10
 
 
 def tell(settings: Settings, database: sa.Engine) -> None:
-    """Raise the alert, or clear it; without an answer it stays as it is. And clear an old one of the other."""
+    """Raise the alert, or clear it; without an answer it stays as it is.
+
+    One of forgotten files is cleared once it is old.
+    """
     old = datetime.now(UTC) - timedelta(days=settings.retention.days)
     alerts.clear(database, SOURCE, [FORGOTTEN], old)
     if "hdfs" in settings.external:

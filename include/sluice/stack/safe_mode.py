@@ -7,7 +7,9 @@ So it ends only once a datanode has reported blocks and no further one came for 
 
 If the namenode's journal lost its end, too, datanodes have blocks that are newer than all it knows. It keeps
 its safe mode then even if it is told to leave, because it deletes such blocks afterwards. Their files are in
-no journal any more, so nobody could read them: the exit is forced, once an alert says how much is lost.
+no journal any more, so nobody could read them. But a person may have put an older journal there: so an alert
+says what will be lost, and the exit is forced ten minutes later. The blocks go at once then, since the
+namenode gives their numbers again, and the datanode would refuse to write blocks of these numbers.
 """
 
 from __future__ import annotations
@@ -31,6 +33,10 @@ ADMIN_CLASS = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 #: How long no further block may have been reported. A datanode reports all of a disk at once.
 STILL_SECONDS = 40.0
 LEAVE_SECONDS = 120.0
+#: The same before blocks are deleted that a person could still save.
+FORCE_SECONDS = 600.0
+#: How often the datanode is asked to report what it has.
+ASKED = 3
 #: What the namenode says of itself while it waits for blocks.
 WAITS = "reported blocks"
 #: What it says of the bytes of blocks that are newer than all it knows.
@@ -47,7 +53,7 @@ class SafeModeExit:
 
     def __init__(self, settings: Settings, say: Callable[[str], None], alert: Callable[[str], None]) -> None:
         self._settings, self._say, self._alert = settings, say, alert
-        self._report, self._since = "", 0.0
+        self._report, self._since, self._alerted = "", 0.0, False
 
     def __call__(self, problems: Mapping[str, str]) -> None:
         if not problems.get("namenode") or "hdfs" in self._settings.external:
@@ -59,37 +65,51 @@ class SafeModeExit:
             return
         report = reported(info)
         if report != self._report:
-            self._report, self._since = report, time.monotonic()
-        elif report and time.monotonic() - self._since >= STILL_SECONDS:
-            self._report = ""
-            self._leave(report)
+            self._report, self._since, self._alerted = report, time.monotonic(), False
+        elif report and (still := time.monotonic() - self._since) >= STILL_SECONDS:
+            lost = newer_bytes(report)
+            if lost and not self._alerted:
+                self._raise(lost)
+            if not lost or (self._alerted and still >= FORCE_SECONDS):
+                self._report = ""
+                self._leave(report, lost)
 
-    def _leave(self, report: str) -> None:
+    def _raise(self, lost: int) -> None:
+        try:
+            self._alert(forgotten(lost))
+            self._alerted = True
+        except SQLAlchemyError as error:  # nothing is deleted untold
+            why = str(error).splitlines()[0]
+            self._say(f"the namenode's safe mode stays, as its alert cannot be raised: {why}")
+
+    def _leave(self, report: str, lost: int) -> None:
         self._say(f"the namenode's safe mode is ended, because no further block is reported: {report}")
-        if lost := newer_bytes(report):
-            try:
-                self._alert(forgotten(lost))
-            except SQLAlchemyError as error:  # what is deleted is never deleted untold
-                why = str(error).splitlines()[0]
-                self._say(f"the namenode's safe mode stays, as its alert cannot be raised: {why}")
-                return
-        if problem := self._told("forceExit" if lost else "leave"):
+        if problem := self._told("-safemode", "forceExit" if lost else "leave", answer=OVER):
             self._say(f"the namenode did not end its safe mode{problem}; it is tried again")
+        elif lost:
+            node = f"{self._settings.host('datanode')}:{self._settings.port('datanode_ipc')}"
+            for _ in range(ASKED):
+                if not (problem := self._told("-triggerBlockReport", node)):
+                    return
+            self._say(
+                f"the datanode was not told to report its blocks{problem}: until it does by itself, within six "
+                "hours, HDFS may refuse to write"
+            )
 
-    def _told(self, action: str) -> str:
-        """Tell the namenode; returns what is wrong."""
+    def _told(self, *action: str, answer: str = "") -> str:
+        """Tell the namenode; returns what is wrong. answer: what it must say."""
         require("hadoop")
         configure(self._settings)
         variables = own_environment(self._settings)
         variables.pop(PROFILER, None)
-        argv = hadoop_java(self._settings, ADMIN_CLASS, "-safemode", action)
+        argv = hadoop_java(self._settings, ADMIN_CLASS, *action)
         try:
             done = subprocess.run(
                 argv, env=variables, capture_output=True, text=True, timeout=LEAVE_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
             return f" within {LEAVE_SECONDS:g} s"
-        if done.returncode or OVER not in done.stdout:
+        if done.returncode or answer not in done.stdout:
             said = ([*done.stdout.splitlines(), *done.stderr.splitlines()] or ["no answer"])[-1]
             return f": {said[:300]}"
         return ""
@@ -115,8 +135,8 @@ def forgotten(lost: int) -> str:
     """The alert's message. lost: bytes."""
     return (
         f"HDFS's journal lost its end: datanodes have {lost:,} bytes of blocks of files that it does not "
-        "have. These files are lost, and HDFS deletes the blocks within six hours. `sluice archive verify` "
-        "says what the archive lacks, and `sluice archive repair` takes it from Kafka again. If somebody put "
-        "an older copy into data/namenode, run `sluice down` now, and put the newer one back. See the runbook, "
-        "'After a power cut'"
+        f"have. {FORCE_SECONDS / 60:g} minutes after its start HDFS goes on without these files, and deletes "
+        "the blocks. If somebody put an older copy into data/namenode, run `sluice down` before, and put the "
+        "newer one back. Else the files are lost: `sluice archive verify` says what the archive lacks, and "
+        "`sluice archive repair` takes it from Kafka again. See the runbook, 'After a power cut'"
     )

@@ -14,8 +14,8 @@ import re
 import zlib
 from pathlib import Path
 
-from sluice.runtime.middle_damage import MiddleDamage
 from sluice.runtime.files import settle, write_whole
+from sluice.runtime.middle_damage import MiddleDamage, first_whole
 from sluice.runtime.settings import Settings
 from sluice.stack.log import DaemonLog
 
@@ -80,13 +80,14 @@ def _first_whole(data: bytes, first: int) -> int | None:
     """Where the first whole transaction begins, whatever is before it."""
     last = first + len(data) // _SMALLEST
     tops = b"|".join({re.escape(each.to_bytes(_NUMBER, "big")[:4]) for each in (first, last)})
-    for found in re.finditer(b"(?s)(?=" + _BEGIN + b"(?:" + tops + b"))", data):
-        at = found.start()
-        number = int.from_bytes(data[at + _KIND + _LENGTH : at + _KIND + _LENGTH + _NUMBER], "big")
-        end = at + _KIND + int.from_bytes(data[at + _KIND : at + _KIND + _LENGTH], "big") + _SUM
-        if first <= number <= last and _is_whole(data[at:end]):
-            return at
-    return None
+
+    def end(at: int) -> int:
+        begin = at + _KIND + _LENGTH
+        if not first <= int.from_bytes(data[begin : begin + _NUMBER], "big") <= last:
+            return 0
+        return at + _KIND + int.from_bytes(data[at + _KIND : begin], "big") + _SUM
+
+    return first_whole(data, _BEGIN + b"(?:" + tops + b")", end, lambda at, after: _is_whole(data[at:after]))
 
 
 def _is_whole(entry: bytes) -> bool:

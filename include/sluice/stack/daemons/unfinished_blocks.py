@@ -5,7 +5,8 @@ end was not on the disk, the block has zeros in its middle then, and HBase, whos
 them: with a master that ends at each start. So all of it is compared before, and an end that is not what it
 was is set aside. Nobody was told that this end is on the disk.
 
-If a part behind it is what it was, the block is damaged, and left as it is: HBase says that it cannot read it.
+If a part behind it is what it was, the block is damaged, and left as it is: HBase says that it cannot read
+it.
 """
 
 from __future__ import annotations

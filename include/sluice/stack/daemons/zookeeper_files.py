@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 
 from sluice.runtime.files import settle
-from sluice.runtime.middle_damage import MiddleDamage
+from sluice.runtime.middle_damage import MiddleDamage, first_whole
 from sluice.runtime.settings import Settings
 from sluice.stack.log import DaemonLog
 
@@ -20,7 +20,7 @@ SNAPSHOTS = 3
 _MAGIC, _HEADER, ASIDE = b"ZKLG", 16, "lost"
 #: An entry of a journal: its checksum (8 bytes), its length (4), its text and `B`. A text begins with client
 #: (8), request (4), transaction (8), time (8) and kind (4). The beginning, before the transaction's number:
-_BEGIN, _TEXT, _SMALLEST, _END_OF_ENTRY = rb"\x00{4}(?!\x00{4}).{4}\x00(?!\x00{3}).{3}.{12}", 12, 32, b"B"
+_BEGIN, _TEXT, _SMALLEST, _END_OF_ENTRY = rb"\x00{4}(?!\x00{4}).{4}\x00(?!\x00{3}).{3}.{12}", 12, 44, b"B"
 #: What ends a snapshot that was written whole.
 _END = b"\x00\x00\x00\x01/"
 
@@ -69,15 +69,16 @@ def set_aside_headless(settings: Settings) -> None:
 
 def _first_whole(data: bytes, first: int) -> int | None:
     """Where the first whole entry of a journal begins; first: the transaction with which the journal does."""
-    pattern = b"(?s)(?=" + _BEGIN + re.escape(first.to_bytes(8, "big")[:4]) + b")"  # they are of one epoch
-    for found in re.finditer(pattern, data.rstrip(b"\0")):
-        begin = found.start() + _TEXT
-        end = begin + int.from_bytes(data[begin - 4 : begin], "big")
-        wanted = int.from_bytes(data[found.start() : begin - 4], "big")
-        if end - begin >= _SMALLEST and data[end : end + 1] == _END_OF_ENTRY:
-            if zlib.adler32(data[begin:end]) == wanted:
-                return found.start()
-    return None
+
+    def end(at: int) -> int:
+        after = at + _TEXT + int.from_bytes(data[at + _TEXT - 4 : at + _TEXT], "big")
+        return after + 1 if after - at >= _SMALLEST and data[after : after + 1] == _END_OF_ENTRY else 0
+
+    def whole(at: int, after: int) -> bool:
+        return zlib.adler32(data[at + _TEXT : after - 1]) == int.from_bytes(data[at : at + 8], "big")
+
+    data = data.rstrip(b"\0")
+    return first_whole(data, _BEGIN + re.escape(first.to_bytes(8, "big")[:4]), end, whole)  # of one epoch
 
 
 def _is_whole(snapshot: Path) -> bool:
