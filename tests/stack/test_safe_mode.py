@@ -110,7 +110,9 @@ def test_with_blocks_of_forgotten_files_the_exit_is_forced_once_an_alert_is_rais
     looks(looked, namenode, 540)
     assert namenode.asked == []
     looks(looked, namenode, 60)
-    report = (ADMIN_CLASS, "-triggerBlockReport", "127.0.0.1:29867")
+    settings = Settings(instance="test")
+    port = settings.port("datanode_ipc")
+    report = (ADMIN_CLASS, "-triggerBlockReport", f"{settings.host('datanode')}:{port}")
     assert namenode.asked == [(ADMIN_CLASS, "-safemode", "forceExit"), report]
     assert len(namenode.alerts) == 1
     assert "31,200 bytes of blocks of files that it does not have" in namenode.alerts[0]

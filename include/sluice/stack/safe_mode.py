@@ -33,7 +33,7 @@ ADMIN_CLASS = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 #: How long no further block may have been reported. A datanode reports all of a disk at once.
 STILL_SECONDS = 40.0
 LEAVE_SECONDS = 120.0
-#: The same before blocks are deleted that a person could still save.
+#: How long the alert must have been there before blocks are deleted that a person could still save.
 FORCE_SECONDS = 600.0
 #: How often the datanode is asked to report what it has.
 ASKED = 3
@@ -53,7 +53,8 @@ class SafeModeExit:
 
     def __init__(self, settings: Settings, say: Callable[[str], None], alert: Callable[[str], None]) -> None:
         self._settings, self._say, self._alert = settings, say, alert
-        self._report, self._since, self._alerted = "", 0.0, False
+        self._report, self._since = "", 0.0
+        self._alerted: float | None = None  # when
 
     def __call__(self, problems: Mapping[str, str]) -> None:
         if not problems.get("namenode") or "hdfs" in self._settings.external:
@@ -65,22 +66,23 @@ class SafeModeExit:
             return
         report = reported(info)
         if report != self._report:
-            self._report, self._since, self._alerted = report, time.monotonic(), False
-        elif report and (still := time.monotonic() - self._since) >= STILL_SECONDS:
+            self._report, self._since, self._alerted = report, time.monotonic(), None
+        elif report and time.monotonic() - self._since >= STILL_SECONDS:
             lost = newer_bytes(report)
-            if lost and not self._alerted:
-                self._raise(lost)
-            if not lost or (self._alerted and still >= FORCE_SECONDS):
+            if not lost or self._may_force(lost):
                 self._report = ""
                 self._leave(report, lost)
 
-    def _raise(self, lost: int) -> None:
-        try:
-            self._alert(forgotten(lost))
-            self._alerted = True
-        except SQLAlchemyError as error:  # nothing is deleted untold
-            why = str(error).splitlines()[0]
-            self._say(f"the namenode's safe mode stays, as its alert cannot be raised: {why}")
+    def _may_force(self, lost: int) -> bool:
+        """Whether it was told for long enough what is lost then, in bytes; tells it."""
+        if self._alerted is None:
+            try:
+                self._alert(forgotten(lost))
+                self._alerted = time.monotonic()
+            except SQLAlchemyError as error:  # nothing is deleted untold
+                why = str(error).splitlines()[0]
+                self._say(f"the namenode's safe mode stays, as its alert cannot be raised: {why}")
+        return self._alerted is not None and time.monotonic() - self._alerted >= FORCE_SECONDS
 
     def _leave(self, report: str, lost: int) -> None:
         self._say(f"the namenode's safe mode is ended, because no further block is reported: {report}")
@@ -92,8 +94,8 @@ class SafeModeExit:
                 if not (problem := self._told("-triggerBlockReport", node)):
                     return
             self._say(
-                f"the datanode was not told to report its blocks{problem}: until it does by itself, within six "
-                "hours, HDFS may refuse to write"
+                f"the datanode was not told to report its blocks{problem}: until it does by itself, within "
+                "six hours, HDFS may refuse to write"
             )
 
     def _told(self, *action: str, answer: str = "") -> str:
@@ -116,7 +118,7 @@ class SafeModeExit:
 
 
 def reported(info: Mapping[str, object]) -> str:
-    """What the namenode says of a safe mode in which it waits for blocks, of which some were reported.
+    """What the namenode says of a safe mode in which it waits for blocks and some were reported.
 
     Empty if it is in none, or in another one: a person began that, or its disk is full.
     """
@@ -135,8 +137,8 @@ def forgotten(lost: int) -> str:
     """The alert's message. lost: bytes."""
     return (
         f"HDFS's journal lost its end: datanodes have {lost:,} bytes of blocks of files that it does not "
-        f"have. {FORCE_SECONDS / 60:g} minutes after its start HDFS goes on without these files, and deletes "
-        "the blocks. If somebody put an older copy into data/namenode, run `sluice down` before, and put the "
-        "newer one back. Else the files are lost: `sluice archive verify` says what the archive lacks, and "
+        f"have. {FORCE_SECONDS / 60:g} minutes after this alert HDFS goes on without these files, and deletes "
+        "the blocks. If somebody put an older copy into data/namenode, run `sluice down` before, and put "
+        "the newer one back. Else the files are lost: `sluice archive verify` says what the archive lacks, and "
         "`sluice archive repair` takes it from Kafka again. See the runbook, 'After a power cut'"
     )
