@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from functools import partial
 
 from sluice.archive.trimming import KafkaTrimmer
 from sluice.backup.definition_files import DefinitionKeeper
+from sluice.monitoring.damaged_files import tell_forgotten
 from sluice.monitoring.observer import Observer
 from sluice.runtime import garbage
 from sluice.runtime.parent import end_with_parent
@@ -24,6 +26,7 @@ from sluice.stack import watch
 from sluice.stack.disk_guard import DiskGuard
 from sluice.stack.log import DaemonLog
 from sluice.stack.safe_mode import SafeModeExit
+from sluice.storage.postgres import engine
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -42,7 +45,7 @@ def main() -> None:
     end_with_parent()
     keeper, observer = TableKeeper(settings, say), Observer(settings, say)
     trimmer, definitions = KafkaTrimmer(settings, say), DefinitionKeeper(settings, say)
-    safe_mode = SafeModeExit(settings, say)
+    safe_mode = SafeModeExit(settings, say, partial(tell_forgotten, engine(settings)))
     garbage.loaded()
     DiskGuard(settings, say).start()
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sluice.collection import channel_log
 from sluice.collection.channel_log import FILL, torn
 from sluice.collection.local_machine import TORN
+from sluice.runtime.middle_damage import MiddleDamage
 from tests.cuts.damage import damage, dice
+from tests.examples import examples
 
 
 def number(value: int) -> bytes:
@@ -104,3 +109,75 @@ def test_any_single_byte_of_a_record_counts() -> None:
             changed = text[:at] + lost * (first - at) + text[first:]
             if changed != text:
                 assert channel_log._whole(changed) == 0
+
+
+SMALL = [put(b"line %d" % each * 5, each) + record(4, b"\x0d\x01\x00\x00\x00", each) for each in range(6)]
+
+
+def small_channel(made: Path, data: bytes) -> Path:
+    (made / "data").mkdir()
+    (made / "data" / "log-1").write_bytes(data)
+    return made
+
+
+@examples(200)
+@given(bit=st.integers(0))
+def test_a_wrong_bit_before_whole_records_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, bit: int
+) -> None:
+    pieces, data = ends(records_of(SMALL)), bytearray(b"".join(SMALL))
+    data[bit // 8 % len(data)] ^= 1 << bit % 8
+    channel = small_channel(tmp_path_factory.mktemp("channel"), bytes(data) + FILL * 100)
+    place = bit // 8 % len(data)
+    try:
+        found = torn(channel)
+    except MiddleDamage as damage:
+        bounds = damage.bad, damage.whole
+    else:  # only a put has a checksum; else a wrong number in a whole record is not seen
+        assert found is None or (place >= pieces[-2] and found.end == pieces[-2])
+        return
+    assert place < pieces[-2]
+    assert set(bounds) <= set(pieces)
+    assert bounds[0] <= place < bounds[1]
+
+
+def records_of(pairs: Sequence[bytes]) -> list[bytes]:
+    found = []
+    for pair in pairs:
+        first = channel_log._PREFIX + int.from_bytes(pair[1 : channel_log._PREFIX], "big")
+        found += [pair[:first], pair[first:]]
+    return found
+
+
+@examples(200)
+@given(kept=st.integers(0), zeros=st.integers(0, 3000), fill=st.integers(0, 3000))
+def test_any_cut_before_zeros_and_fill_is_torn_at_its_last_whole_record(
+    tmp_path_factory: pytest.TempPathFactory, kept: int, zeros: int, fill: int
+) -> None:
+    data = b"".join(SMALL)
+    kept %= len(data)
+    channel = small_channel(tmp_path_factory.mktemp("channel"), data[:kept] + bytes(zeros) + FILL * fill)
+    found, whole = torn(channel), [end for end in ends(records_of(SMALL)) if end <= kept]
+    assert found is None or found.end >= whole[-1]
+    assert found is not None or kept == whole[-1] or zeros
+
+
+def test_damage_is_left_as_it_is_until_a_person_cuts_it(tmp_path: Path) -> None:
+    data = bytearray(b"".join(SMALL))
+    at = ends(records_of(SMALL))[2]
+    data[at + 60] ^= 1
+    channel = small_channel(tmp_path, bytes(data))
+    with pytest.raises(MiddleDamage, match=f"truncate -s {at + 1} "):
+        torn(channel)
+    assert (channel / "data" / "log-1").read_bytes() == data
+    (channel / "data" / "log-1").write_bytes(data[: at + 1])
+    found = torn(channel)
+    assert found is not None
+    assert found.end == at
+
+
+@pytest.mark.parametrize("fill", [b"\0", b"\x7f", SMALL[0][:33]])
+def test_a_large_log_is_looked_through_in_time_that_grows_with_it(fill: bytes) -> None:
+    data, begin = fill * ((8 << 20) // len(fill)), time.process_time()
+    assert channel_log._next(data, 0) is None
+    assert time.process_time() - begin < 10

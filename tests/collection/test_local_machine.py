@@ -16,6 +16,7 @@ from sluice.collection.hosting import Hosting
 from sluice.collection.local_machine import CLEAN, HOLD, TORN, LocalMachine
 from sluice.collection.machine import Machine, ProcessState, Status
 from sluice.collection.pattern import Pattern
+from sluice.runtime.middle_damage import MiddleDamage
 from sluice.runtime.settings import Settings
 from sluice.storage.tables import open_losses
 
@@ -155,3 +156,16 @@ def test_a_torn_channel_is_mended_once_the_front_ends_are_asked(
     assert "log-1 was torn at byte 0" in machine.mend(edge)
     assert (folder(settings, agent.name) / TORN / "log-1.0").read_bytes().endswith(b"half a record")
     assert (machine.mend(edge), asked) == ("", ["logs", "logs"])
+
+
+def test_a_damaged_channel_is_named_and_left_as_it_is(
+    settings: Settings, machine: Machine, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(channel: Path) -> None:
+        raise MiddleDamage(channel / "data" / "log-1", 0, 900, 1)
+
+    monkeypatch.setattr(local_machine.channel_log, "torn", damaged)
+    said = machine.mend(replace(agent, channel="file"))
+    assert "its channel does not run if Flume needs what is damaged: " in said
+    assert "log-1 is damaged at byte 0" in said
+    assert not (folder(settings, agent.name) / TORN).exists()

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from sluice.monitoring import damaged_files
-from sluice.monitoring.damaged_files import NAME, SOURCE, damaged, tell
+from sluice.monitoring.damaged_files import FORGOTTEN, NAME, SOURCE, damaged, tell, tell_forgotten
 from sluice.runtime.settings import Settings
 from sluice.stack.health import Unhealthy
 from sluice.storage.tables.alerts import open_alerts
+from sluice.storage.tables.schema import alerts
 from tests.tasks.database import sqlite
 
 
@@ -39,5 +42,19 @@ def test_the_alert_is_raised_and_cleared_and_stays_without_an_answer(monkeypatch
     answer["CorruptFiles"] = "[]"
     tell(settings.model_copy(update={"external": ("hdfs",)}), database)
     assert len(open_alerts(database, SOURCE)) == 1
+    tell(settings, database)
+    assert open_alerts(database, SOURCE) == []
+
+
+def test_forgotten_files_are_named_until_what_is_old_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(damaged_files, "jmx", lambda url, bean: {"CorruptFiles": "[]"})
+    database, settings = sqlite(), Settings(instance="test")
+    tell_forgotten(database, "312 bytes")
+    tell(settings, database)
+    (alert,) = open_alerts(database, SOURCE)
+    assert (alert.name, alert.message) == (FORGOTTEN, "312 bytes")
+    old = datetime.now(UTC) - timedelta(days=settings.retention.days + 1)
+    with database.begin() as connection:
+        connection.execute(sa.update(alerts).values(raised_at=old))
     tell(settings, database)
     assert open_alerts(database, SOURCE) == []

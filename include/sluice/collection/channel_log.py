@@ -2,7 +2,8 @@
 
 Flume syncs each transaction, and refuses to start with a log that has half a record at its end. But what is
 written of a transaction when the power goes is just that. So the log is read before its agent starts, and
-what follows the last whole record is taken out of it, into a file of its own.
+what follows the last whole record is taken out of it, into a file of its own. If a whole record follows what
+is none, the log is damaged, and left as it is.
 
 The format is that of Flume 1.11 (LogFileV3): a record is a byte, its length and three messages of protobuf:
 what it is, its content, and an empty one. Where nothing was written yet, the file is filled with `FILL`.
@@ -18,15 +19,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.runtime.files import settle, write_bytes
+from sluice.runtime.middle_damage import MiddleDamage, first_whole
 
 FILL = b"\x80"
-_RECORD = 0x7F
+_RECORD = b"\x7f"
 _PREFIX = 5  # the byte and the length
 _PUT, _ROLLBACK, _COMMIT = 1, 3, 4  # and a take is 2
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED = {_FIXED64: 8, _FIXED32: 4}
 _HEADER_FIELDS = {1, 2, 3}  # the kind, the transaction, the order of writes
 _EVENT, _CHECKSUM, _EVENT_BODY = 1, 2, 2
+#: The beginning of any record up to its content; what it is has three numbers of fixed length.
+_BEGIN = rb"\x7f....\x17\x0d[\x01-\x04]\x00\x00\x00\x11.{8}\x19"
 
 
 class _Torn(ValueError):
@@ -60,7 +64,10 @@ class TornLog:
 
 
 def torn(channel: Path) -> TornLog | None:
-    """The newest log of the channel in that folder, if its end is torn; older ones were closed in order."""
+    """The newest log of the channel in that folder, if its end is torn; older ones were closed in order.
+
+    Raises MiddleDamage if whole records follow.
+    """
     logs = [path for path in (channel / "data").glob("log-*") if path.suffix == ""]
     if not logs:
         return None
@@ -68,22 +75,37 @@ def torn(channel: Path) -> TornLog | None:
     data = newest.read_bytes()
     end = _whole(data)
     piece = data[end:].rstrip(FILL)
+    if piece and (whole := _next(data, end)) is not None:
+        raise MiddleDamage(newest, end, whole, end + 1)  # with a byte of what is bad, so that it is mended
     return TornLog(newest, end, piece) if piece else None
 
 
 def _whole(data: bytes) -> int:
-    """Where the last whole record ends."""
+    """Where the last whole record ends, of those that follow each other from the beginning."""
     at = 0
-    while at + _PREFIX <= len(data) and data[at] == _RECORD:
-        end = at + _PREFIX + int.from_bytes(data[at + 1 : at + _PREFIX], "big")
-        if end > len(data):
-            break
-        try:
-            _check(data[at + _PREFIX : end])
-        except (_Torn, IndexError):
-            break
+    while data[at : at + 1] == _RECORD and (end := _end(data, at)) <= len(data) and _is_record(data, at, end):
         at = end
     return at
+
+
+def _next(data: bytes, begin: int) -> int | None:
+    """Where the next whole record begins."""
+    return first_whole(
+        data, _BEGIN, lambda at: _end(data, at), lambda at, end: _is_record(data, at, end), begin
+    )
+
+
+def _end(data: bytes, at: int) -> int:
+    """Where a record would end that begins there."""
+    return at + _PREFIX + int.from_bytes(data[at + 1 : at + _PREFIX], "big")
+
+
+def _is_record(data: bytes, at: int, end: int) -> bool:
+    try:
+        _check(data[at + _PREFIX : end])
+    except (_Torn, IndexError):
+        return False
+    return True
 
 
 def _check(record: bytes) -> None:

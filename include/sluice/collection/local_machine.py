@@ -15,6 +15,7 @@ from sluice.collection.machine import AgentFiles, ProcessState, Status, Texts
 from sluice.collection.pattern import Pattern
 from sluice.runtime import detached
 from sluice.runtime.files import write_whole
+from sluice.runtime.middle_damage import MiddleDamage
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.storage.tables import open_losses
@@ -150,7 +151,10 @@ class LocalMachine:
 
     def mend(self, agent: Agent) -> str:
         where = folder(self._settings, agent.name)
-        found = channel_log.torn(where / "channel") if agent.channel == "file" else None
+        try:
+            found = channel_log.torn(where / "channel") if agent.channel == "file" else None
+        except MiddleDamage as damage:
+            return f"its channel does not run if Flume needs what is damaged: {damage}"
         if found is None:
             return ""
         # Before it is mended: if this fails, it is tried again.

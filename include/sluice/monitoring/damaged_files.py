@@ -1,9 +1,13 @@
-"""Names the files of HDFS that lack blocks, which otherwise only the namenode's own page does."""
+"""Names the files of HDFS that lack blocks, which otherwise only the namenode's own page does.
+
+And keeps the alert of files that its journal forgot, which nobody can see there, for `retention.days`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
@@ -14,12 +18,19 @@ from sluice.storage.tables import alerts
 
 #: The source of the alert, and its name.
 SOURCE, NAME = "hdfs", "damaged files"
+#: The alert of files that are lost as a whole.
+FORGOTTEN = "forgotten files"
 #: How many files the alert names.
 NAMED = 10
 
 
 def tell(settings: Settings, database: sa.Engine) -> None:
-    """Raise the alert, or clear it; without an answer it stays as it is."""
+    """Raise the alert, or clear it; without an answer it stays as it is.
+
+    One of forgotten files is cleared once it is old.
+    """
+    old = datetime.now(UTC) - timedelta(days=settings.retention.days)
+    alerts.clear(database, SOURCE, [FORGOTTEN], old)
     if "hdfs" in settings.external:
         return  # an external namenode may not show its JMX
     try:
@@ -28,6 +39,11 @@ def tell(settings: Settings, database: sa.Engine) -> None:
     except (Unhealthy, KeyError, ValueError):
         return
     alerts.sync(database, SOURCE, dict(damaged(found)), prefix=NAME)
+
+
+def tell_forgotten(database: sa.Engine, message: str) -> None:
+    """Raise the alert that the journal forgot files; `tell` clears it after `retention.days`."""
+    alerts.sync(database, SOURCE, {FORGOTTEN: message}, prefix=FORGOTTEN)
 
 
 def damaged(files: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from sluice.runtime.middle_damage import MiddleDamage
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
 from sluice.stack import disks, process_groups, secrets, templating
@@ -28,6 +29,16 @@ from sluice.stack.tls import BadCertificate
 
 POLL_SECONDS = 0.5
 REPORT_SECONDS = 15.0
+#: Why a daemon is not started, each with a message for whoever is to change that.
+REFUSALS = (
+    UnknownDaemon,
+    JarsMissing,
+    UnusableRole,
+    PostgresFailed,
+    DatabaseLost,
+    BadCertificate,
+    MiddleDamage,
+)
 PROBLEM_LETTERS = 200  # some clients put pages of stack trace into their messages
 
 
@@ -110,7 +121,7 @@ def main(argv: list[str]) -> int:
     """Run ``run NAME...``, ``health NAME...`` or ``jars``; returns the exit code."""
     try:
         return _main(argv)
-    except (UnknownDaemon, JarsMissing, UnusableRole, PostgresFailed, DatabaseLost, BadCertificate) as error:
+    except REFUSALS as error:
         sys.stderr.write(f"{error}\n")
         return 1
 

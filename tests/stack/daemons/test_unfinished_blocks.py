@@ -6,10 +6,13 @@ from pathlib import Path
 
 import crc32c
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sluice.runtime.settings import Settings
-from sluice.stack.daemons.unfinished_blocks import ASIDE, cut_torn_blocks, torn_blocks
+from sluice.stack.daemons.unfinished_blocks import ASIDE, UnfitBlock, _fitting, cut_torn_blocks, unfit_blocks
 from tests.cuts.damage import damage, dice
+from tests.examples import examples
 
 DATA = dice(3).randbytes(70_000)
 CHUNK = 512
@@ -50,10 +53,10 @@ def test_zeros_are_cut_off_from_the_first_lost_chunk_on(
     cut(tmp_path)
     assert block.read_bytes() == DATA[: done.kept // CHUNK * CHUNK]
     assert "were not on the disk when the power went" in capsys.readouterr().out
-    aside = tmp_path / "data" / "datanode" / ASIDE
-    (kept,) = aside.iterdir() if aside.exists() else [None]
-    assert kept is None or (block.read_bytes() + kept.read_bytes())[: done.kept] == DATA[: done.kept]
-    assert (kept is None) == (block.stat().st_size == len(DATA))
+    (kept,) = (tmp_path / "data" / "datanode" / ASIDE).iterdir()
+    assert kept.name == f"{block.name}.{block.stat().st_size}"
+    whole = block.read_bytes() + kept.read_bytes()
+    assert whole == DATA[: done.kept] + bytes(done.lost)
     cut(tmp_path)
     assert block.stat().st_size == done.kept // CHUNK * CHUNK
 
@@ -67,7 +70,44 @@ def test_lost_checksums_count_as_lost_bytes(block: Path, tmp_path: Path, seed: i
 
 
 def test_other_kinds_of_checksums_are_left_alone(block: Path, tmp_path: Path) -> None:
-    block.with_name("blk_1073741850_1033.meta").write_bytes(sums(DATA, kind=1)[:-9])
-    assert list(torn_blocks(tmp_path / "data" / "datanode")) == []
-    block.with_name("blk_1073741850_1033.meta").write_bytes(b"\x00")
-    assert list(torn_blocks(tmp_path / "data" / "datanode")) == [(block, 0)]
+    meta, data = block.with_name("blk_1073741850_1033.meta"), tmp_path / "data" / "datanode"
+    meta.write_bytes(sums(DATA, kind=1)[:-9])
+    assert list(unfit_blocks(data)) == []
+    for lost in (b"", b"\x00", b"\x00\x01\x02\x00", bytes(500)):
+        meta.write_bytes(lost)
+        assert list(unfit_blocks(data)) == [UnfitBlock(block, 0, None)]
+
+
+def test_a_part_that_fits_again_keeps_the_block_as_it_is(
+    block: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = bytearray(DATA)
+    damaged[5_200] ^= 4
+    block.write_bytes(damaged)
+    cut(tmp_path)
+    assert block.read_bytes() == damaged
+    assert not (tmp_path / "data" / "datanode" / ASIDE).exists()
+    said = capsys.readouterr().out
+    assert f"{block} is damaged at byte 5,120, and from byte 5,632 on it is whole again" in said
+    assert f"truncate -s 5120 {block}" in said
+
+
+@examples(100)
+@given(place=st.integers(0), bit=st.integers(0, 7), in_sums=st.booleans())
+def test_a_wrong_bit_costs_at_most_the_last_part(place: int, bit: int, in_sums: bool) -> None:
+    data, meta = bytearray(DATA), bytearray(sums(DATA))
+    changed = meta if in_sums else data
+    changed[place % len(changed)] ^= 1 << bit
+    end, whole = _fitting(bytes(data), bytes(meta))
+    assert whole is not None or end >= len(DATA) // CHUNK * CHUNK
+
+
+@examples(100)
+@given(kept=st.integers(0, len(DATA)), kept_sums=st.integers(0, len(sums(DATA))), zeros=st.booleans())
+def test_whatever_was_cut_is_torn_also_where_zeros_fit(kept: int, kept_sums: int, zeros: bool) -> None:
+    data = DATA[:30_000] + bytes(20_000) + DATA[50_000:]  # of these zeros some may be in the end that is lost
+    meta, left = sums(data), bytes(len(data) - kept) if zeros else b""
+    meta = meta[:kept_sums] + (bytes(len(meta) - kept_sums) if zeros else b"")
+    end, whole = _fitting(data[:kept] + left, meta)
+    assert whole is None
+    assert end >= min(kept // CHUNK * CHUNK, max(kept_sums - 7, 0) // 4 * CHUNK)

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import time
+import zlib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sluice.runtime.middle_damage import MiddleDamage
 from sluice.runtime.settings import Settings
 from sluice.stack.daemons import zookeeper_files
+from tests.cuts.damage import dice
+from tests.examples import examples
 
 #: How a snapshot ends that was written whole: its checksum and a slash.
 WHOLE = b"12345678\x00\x00\x00\x01/"
+HEADER = b"ZKLG\x00\x00\x00\x02" + bytes(8)
+
+
+def entry(transaction: int, body: bytes = b"a body") -> bytes:
+    """A transaction in a journal, as ZooKeeper writes it."""
+    text = dice(transaction).randbytes(8) + b"\x00\x00\x00\x05" + transaction.to_bytes(8, "big")
+    text += (1_795_900_000_000).to_bytes(8, "big") + b"\x00\x00\x00\x01" + body
+    return zlib.adler32(text).to_bytes(8, "big") + len(text).to_bytes(4, "big") + text + b"B"
 
 
 def test_the_newest_snapshots_stay_with_the_journals_that_they_need(tmp_path: Path) -> None:
@@ -54,3 +69,49 @@ def test_only_a_journal_without_its_beginning_is_set_aside(
     assert {path.name for path in folder.iterdir()} == {"log.9", "log.a0", zookeeper_files.ASIDE}
     assert (folder / zookeeper_files.ASIDE / "log.b01").read_bytes() == left
     assert "before anything in it was answered" in capsys.readouterr().out
+
+
+@examples(60)
+@given(bit=st.integers(0, 8 * len(HEADER) - 1), number=st.integers(0, 20), lost=st.booleans())
+def test_a_wrong_beginning_before_whole_entries_is_damage(
+    tmp_path_factory: pytest.TempPathFactory, bit: int, number: int, lost: bool
+) -> None:
+    home = tmp_path_factory.mktemp("home")
+    folder = home / "data" / "zookeeper" / "zookeeper_0" / "version-2"
+    folder.mkdir(parents=True)
+    head = bytearray(HEADER)
+    head[bit // 8] ^= 1 << bit % 8
+    begin = bytes(16) if lost else bytes(head)
+    data = begin + b"".join(entry(0xB01 + each, bytes(each)) for each in range(number)) + bytes(65_536)
+    (folder / "log.b01").write_bytes(data)
+    settings = Settings(instance="test", home=home)
+    if begin.startswith(b"ZKLG"):  # its other numbers are ZooKeeper's matter
+        zookeeper_files.set_aside_headless(settings)
+    elif number:
+        with pytest.raises(MiddleDamage, match=r"log\.b01 is damaged at byte 0, and from byte 16 on"):
+            zookeeper_files.set_aside_headless(settings)
+    else:
+        zookeeper_files.set_aside_headless(settings)
+        assert not (folder / "log.b01").exists()
+        return
+    assert (folder / "log.b01").read_bytes() == data
+
+
+@examples(60)
+@given(begin=st.integers(0, 60), kept=st.integers(0))
+def test_a_lost_beginning_before_half_an_entry_is_torn(
+    tmp_path_factory: pytest.TempPathFactory, begin: int, kept: int
+) -> None:
+    home, whole = tmp_path_factory.mktemp("home"), entry(0xB01, b"a body" * 50)
+    folder = home / "data" / "zookeeper" / "zookeeper_0" / "version-2"
+    folder.mkdir(parents=True)
+    (folder / "log.b01").write_bytes(bytes(16 + begin) + whole[: kept % len(whole)] + bytes(65_536))
+    zookeeper_files.set_aside_headless(Settings(instance="test", home=home))
+    assert (folder / zookeeper_files.ASIDE / "log.b01").exists()
+
+
+@pytest.mark.parametrize("fill", [b"\0", b"\0\0\0\0\x01\x01\x01\x01", entry(0xB01)[:-1]])
+def test_a_large_journal_is_looked_through_in_time_that_grows_with_it(fill: bytes) -> None:
+    data, begin = fill * ((8 << 20) // len(fill)) + b"\x01", time.process_time()
+    assert zookeeper_files._first_whole(data, 0xB01) is None
+    assert time.process_time() - begin < 10

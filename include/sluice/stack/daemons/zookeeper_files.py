@@ -5,9 +5,12 @@ It keeps all: only one that runs alone purges. And it does not start with a jour
 
 from __future__ import annotations
 
+import re
+import zlib
 from pathlib import Path
 
 from sluice.runtime.files import settle
+from sluice.runtime.middle_damage import MiddleDamage, first_whole
 from sluice.runtime.settings import Settings
 from sluice.stack.log import DaemonLog
 
@@ -15,6 +18,9 @@ from sluice.stack.log import DaemonLog
 SNAPSHOTS = 3
 #: With what a journal begins, and how long its beginning is. A folder for journals that lost theirs.
 _MAGIC, _HEADER, ASIDE = b"ZKLG", 16, "lost"
+#: An entry of a journal: its checksum (8 bytes), its length (4), its text and `B`. A text begins with client
+#: (8), request (4), transaction (8), time (8) and kind (4). The beginning, before the transaction's number:
+_BEGIN, _TEXT, _SMALLEST, _END_OF_ENTRY = rb"\x00{4}(?!\x00{4}).{4}\x00(?!\x00{3}).{3}.{12}", 12, 44, b"B"
 #: What ends a snapshot that was written whole.
 _END = b"\x00\x00\x00\x01/"
 
@@ -39,7 +45,8 @@ def purge(settings: Settings) -> int:
 def set_aside_headless(settings: Settings) -> None:
     """Let ZooKeeper start although its newest journal lost even its beginning, on which it would end.
 
-    Each entry is synced with all before it. So nothing that ZooKeeper answered was in such a journal.
+    Each entry is synced with all before it. So nothing that ZooKeeper answered was in a journal without a
+    beginning and without a whole entry. Raises MiddleDamage if it has one.
     """
     for folder in (settings.home / "data" / "zookeeper").glob("*/version-2"):
         logs = sorted(folder.glob("log.*"), key=_number)
@@ -49,6 +56,8 @@ def set_aside_headless(settings: Settings) -> None:
             head = file.read(_HEADER)
         if len(head) == _HEADER and head.startswith(_MAGIC):
             continue
+        if (whole := _first_whole(logs[-1].read_bytes(), _number(logs[-1]))) is not None:
+            raise MiddleDamage(logs[-1], 0, whole, 0)
         (folder / ASIDE).mkdir(exist_ok=True)
         logs[-1].rename(folder / ASIDE / logs[-1].name)
         settle(folder)
@@ -56,6 +65,20 @@ def set_aside_headless(settings: Settings) -> None:
             f"ZooKeeper's {logs[-1].name} has no beginning, and is set aside in {folder / ASIDE}: the power "
             "went before anything in it was answered"
         )
+
+
+def _first_whole(data: bytes, first: int) -> int | None:
+    """Where the first whole entry of a journal begins; first: the transaction with which the journal does."""
+
+    def end(at: int) -> int:
+        after = at + _TEXT + int.from_bytes(data[at + _TEXT - 4 : at + _TEXT], "big")
+        return after + 1 if after - at >= _SMALLEST and data[after : after + 1] == _END_OF_ENTRY else 0
+
+    def whole(at: int, after: int) -> bool:
+        return zlib.adler32(data[at + _TEXT : after - 1]) == int.from_bytes(data[at : at + 8], "big")
+
+    data = data.rstrip(b"\0")
+    return first_whole(data, _BEGIN + re.escape(first.to_bytes(8, "big")[:4]), end, whole)  # of one epoch
 
 
 def _is_whole(snapshot: Path) -> bool:

@@ -63,9 +63,13 @@ def sync_within(
     return sorted(set(current) - before), sorted(over)
 
 
-def clear(engine: sqlalchemy.Engine, source: str, names: Collection[str]) -> None:
-    """Clear those of these alerts that are open."""
-    own = (alerts.c.source == source, alerts.c.name.in_(names), alerts.c.cleared_at.is_(None))
+def clear(
+    engine: sqlalchemy.Engine, source: str, names: Collection[str], before: datetime | None = None
+) -> None:
+    """Clear those of these alerts that are open, if they were raised before then."""
+    own = [alerts.c.source == source, alerts.c.name.in_(names), alerts.c.cleared_at.is_(None)]
+    if before is not None:
+        own.append(alerts.c.raised_at < before)
     with engine.begin() as connection:
         connection.execute(update(alerts).where(*own).values(cleared_at=func.now()))
 
