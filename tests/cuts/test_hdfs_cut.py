@@ -110,6 +110,26 @@ def test_blocks_of_files_that_the_journal_forgot_do_not_keep_it_in_safe_mode(
             assert store.read(f"/a/{name}") == text(name)
 
 
+def test_one_wrong_bit_before_whole_transactions_is_left_to_a_person(tmp_path: Path) -> None:
+    with own_daemons(tmp_path, "namenode", "datanode") as own:
+        write(own, 0)
+        there = names(own)
+        own.kill()
+        piece = journal(own)
+        before = piece.read_bytes()
+        damaged = bytearray(before)
+        damaged[20] ^= 1  # of its first transaction
+        piece.write_bytes(damaged)
+        with pytest.raises(AssertionError, match="ends again and again"):
+            own.start()
+        assert piece.read_bytes() == damaged
+        assert f"{piece} is damaged at byte 8, and from byte" in own.said("namenode")
+        own.kill()
+        piece.write_bytes(before)  # a person puts it back
+        own.start()
+        assert names(own) == there
+
+
 def test_it_starts_whatever_its_end_is(tmp_path: Path) -> None:
     drawn = dice()
     with own_daemons(tmp_path, "namenode", "datanode") as own:

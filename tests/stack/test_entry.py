@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sluice.runtime.middle_damage import MiddleDamage
 from sluice.runtime.settings import Settings
 from sluice.stack import entry
 from sluice.stack.log import DaemonLog
@@ -82,3 +83,14 @@ def test_a_daemon_waits_for_space_on_its_own_disk_and_on_those_of_what_it_needs(
     assert not waiting.is_alive()
     (said,) = capsys.readouterr().out.splitlines()
     assert said.endswith("[hbase] waiting for space: data/datanode has 0.10 of 100.0 GiB left")
+
+
+def test_a_store_with_damage_in_the_middle_of_a_file_is_not_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(settings: Settings, name: str) -> None:
+        raise MiddleDamage(Path("/x/edits_inprogress_1"), 8, 40, 8)
+
+    monkeypatch.setattr(entry, "run", refused)
+    assert entry.main(["run", "namenode"]) == 1
+    assert capsys.readouterr().err.startswith("/x/edits_inprogress_1 is damaged at byte 8")

@@ -137,8 +137,8 @@ def forgotten(lost: int) -> str:
     """The alert's message. lost: bytes."""
     return (
         f"HDFS's journal lost its end: datanodes have {lost:,} bytes of blocks of files that it does not "
-        f"have. {FORCE_SECONDS / 60:g} minutes after this alert HDFS goes on without these files, and deletes "
-        "the blocks. If somebody put an older copy into data/namenode, run `sluice down` before, and put "
-        "the newer one back. Else the files are lost: `sluice archive verify` says what the archive lacks, and "
-        "`sluice archive repair` takes it from Kafka again. See the runbook, 'After a power cut'"
+        f"have. {FORCE_SECONDS / 60:g} minutes after this alert HDFS goes on without these files, and "
+        "deletes the blocks. If somebody put an older copy into data/namenode, run `sluice down` before, and "
+        "put the newer one back. Else the files are lost: `sluice archive verify` says what the archive "
+        "lacks, and `sluice archive repair` takes it from Kafka again. See the runbook, 'After a power cut'"
     )
