@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sluice.archive import index, redaction, verification
 from sluice.archive.compaction import ErasureUnderWay, compact
 from sluice.erasure import accounts, copies, redaction_run, request
+from sluice.erasure.planning import ErasurePlan
 from sluice.erasure.redaction_run import RedactionRun, planned
 from sluice.erasure.request import ErasureRequest, NothingErasable
 from sluice.storage.stores import LocalStore
@@ -49,6 +50,11 @@ def erase(books: TwoBooks, asked: ErasureRequest = ASKED) -> Erasure:
     erasure = asked.unfinished(settings) or asked.begin(settings, "host:ann")
     own = RedactionRun(settings, erasure, asked.lines(settings, erasure.cut), lambda _: None)
     return own.run(pause=lambda _: books.archive.age())
+
+
+def plan_of(books: TwoBooks, asked: ErasureRequest = ASKED) -> ErasurePlan:
+    settings: Any = books.archive.settings
+    return planned(settings, "logs", asked.lines(settings, asked.newest_cut(settings)))
 
 
 def without(books: TwoBooks, tmp_path: Path, gone: Callable[[bytes], bool]) -> Any:
@@ -91,6 +97,37 @@ def test_a_resend_brings_no_erased_line_back(books: TwoBooks) -> None:
     after = books.batch_layer()
     books.send(books.sent)
     assert books.batch_layer() == after
+
+
+def test_copies_that_came_after_an_erasure_are_not_taken_from_the_sums_again(books: TwoBooks) -> None:
+    first = erase(books)
+    Erasures(books.database).set_state(first.id, ErasureState.FINISHED)
+    after = books.speed_layer()
+    books.send(books.sent[5:])  # doubles, as the ledger knows
+    books.end_commit()
+    assert ", 0 first copies, " in str(plan_of(books))
+    again = erase(books)
+    assert again.counts["lines"] == sum(of_person(each) for _, each in books.sent[5:])
+    assert (again.counts["counted"], again.counts["dead"]) == (0, 0)
+    assert books.speed_layer() == books.batch_layer() == after
+    text = [each["line"] for each in books.records().to_pylist()]
+    assert not any(PERSON.encode() + b" " in each for each in text)
+
+
+def test_a_copy_without_a_time_that_came_on_another_day_is_no_first_one(books: TwoBooks) -> None:
+    books.send(books.sent, days_later=1)
+    books.end_commit()
+    asked = ErasureRequest("logs", "who", PERSON, first_day=DAYS[1])
+    before = books.speed_layer()
+    own = [text for _, text in books.sent if of_person(text)]
+    dead, timed = [b"no" in text for text in own].count(True), [b"[18/" in text for text in own].count(True)
+    assert dead
+    assert f", {timed} first copies, " in str(plan_of(books, asked))
+    done = erase(books, asked)
+    assert (done.counts["counted"], done.counts["dead"]) == (timed, 0)
+    assert done.counts["lines"] >= dead + 2 * timed
+    assert books.speed_layer() == books.batch_layer()
+    assert books.speed_layer()[2] == before[2]
 
 
 @pytest.mark.parametrize(
@@ -137,9 +174,8 @@ def test_only_lines_of_the_days_and_before_the_cut_are_erased(books: TwoBooks, t
 
 
 def test_a_dry_run_counts_and_changes_nothing(books: TwoBooks) -> None:
-    settings: Any = books.archive.settings
     names, before = books.archive.names(), books.speed_layer()
-    found = str(planned(settings, "logs", ASKED.lines(settings, ASKED.newest_cut(settings))))
+    found = str(plan_of(books))
     assert (books.archive.names(), books.speed_layer()) == (names, before)
     done = erase(books)
     first = done.counts["counted"] + done.counts["dead"]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sluice.archive import index
@@ -20,8 +19,7 @@ from sluice.erasure.matching import ErasedValue
 from sluice.runtime.days import DAY_MS
 from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsFile
-from sluice.transmission.line_schema import UNREADABLE
-from sluice.transmission.redacted import REDACTED
+from sluice.transmission.redacted import are_redacted
 
 #: Lines that are looked at at a time.
 LINES = 32_768
@@ -40,12 +38,12 @@ class PlannedFile:
 class ErasurePlan:
     """What an erasure finds in the archive.
 
-    erasure: whose redacted lines are copies, too, because an earlier run of it did that; 0 for none.
+    Redacted lines are copies, too, whichever erasure did that: of a line that came again since, the copy that
+    was counted may be among them.
     """
 
-    def __init__(self, settings: Settings, topic: str, value: ErasedValue, erasure: int = 0) -> None:
+    def __init__(self, settings: Settings, topic: str, value: ErasedValue) -> None:
         self._settings, self._topic, self._value = settings, topic, value
-        self._mine = f"{REDACTED}: by erasure {erasure}"
         self.copies = ErasedCopies(topic)
         self.files: list[PlannedFile] = []
         self._found: Counter[str] = Counter()
@@ -75,16 +73,13 @@ class ErasurePlan:
     def _add(self, records: pa.RecordBatch) -> None:
         judged = self._value.judge(records)
         rows = np.flatnonzero(judged.chosen)
-        known = len(self.copies)
         self.copies.add(records.take(pa.array(rows)))
-        new = {"lines": len(rows), "first copies": len(self.copies) - known}
-        self._found.update(new | {"dead letters": int(judged.dead[rows].sum())})
+        for others in (judged.elsewhere, are_redacted(records)):
+            self.copies.add(records.filter(pa.array(others)), erasing=False)
+        self._found.update({"lines": len(rows), "dead letters": int(judged.dead[rows].sum())})
         self._days.update((judged.event_ms[rows[judged.timed[rows]]] // DAY_MS).tolist())
-        said = records.column(UNREADABLE)
-        if said.null_count < len(said):
-            own = pc.or_(pc.equal(said, self._mine), pc.starts_with(said, f"{self._mine},"))
-            self.copies.add(records.filter(pc.fill_null(own, False)))
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{self._found[name]:,} {name}" for name in _PARTS)
+        found = self._found | {"first copies": len(self.copies)}
+        parts = ", ".join(f"{found[name]:,} {name}" for name in _PARTS)
         return f"{parts}; {len(self.files):,} files of the archive, {len(self._days):,} days of event time"

@@ -74,7 +74,7 @@ class RedactionRun:
     def _redact(self) -> list[PartitionRedaction]:
         """Replace all files that have such lines."""
         number, partitions = self._erasure.id, {}
-        plan = ErasurePlan(self._settings, self._topic, self._value, number)
+        plan = ErasurePlan(self._settings, self._topic, self._value)
         for place, claims in places(self._settings, self._topic):
             own = PartitionRedaction(self._database, place, claims, number, self._tell)
             partitions[place] = own
