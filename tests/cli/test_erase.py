@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from sluice.cli import erase as module
-from sluice.cli.erase import BackfillRuns, BadErasure, runs_of
+from sluice.cli.erase import BadErasure, runs_of
 from sluice.erasure import kafka_records, redaction_run, request
 from sluice.erasure.matching import UnknownErasureDimension
 from sluice.storage import postgres
@@ -87,17 +87,6 @@ def test_the_same_command_goes_on_and_another_value_does_not(
     again = sluice("logs", "--dimension", "client", "--value", "-", text=f"{PERSON}\n")
     assert "erasure 1 of logs goes on" in again.stdout
     assert (len(book.all()), book.get(1).state) == (1, ErasureState.FINISHED)
-
-
-def test_a_backfill_that_runs_is_waited_for(book: Erasures) -> None:
-    row = {"task_id": 1, "version": 1, "topic": "logs", "first_day": dt.date(2015, 5, 17)}
-    row |= {"last_day": dt.date(2015, 5, 17), "state": "running", "requested_by": "ann"}
-    with book.engine.begin() as connection:
-        connection.execute(sa.insert(schema.backfills).values(row))
-    refused = sluice(*ASKED)
-    assert isinstance(refused.exception, BackfillRuns)
-    assert "give the same command again" in str(refused.exception)
-    assert book.get(1).state == ErasureState.REDACTED
 
 
 @pytest.mark.parametrize(

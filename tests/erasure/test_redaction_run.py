@@ -7,13 +7,14 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import sqlalchemy as sa
 
 from sluice.archive import index, redaction, verification
 from sluice.archive.compaction import ErasureUnderWay, compact
+from sluice.batch.backfill.backfill import ErasureCutShort, _Run
 from sluice.erasure import accounts, copies, redaction_run, request
 from sluice.erasure.planning import ErasurePlan
 from sluice.erasure.redaction_run import RedactionRun, planned
@@ -21,8 +22,10 @@ from sluice.erasure.request import ErasureRequest, NothingErasable
 from sluice.storage.stores import LocalStore
 from sluice.storage.tables import schema
 from sluice.storage.tables.alerts import open_alerts
+from sluice.storage.tables.backfills import Backfills
 from sluice.storage.tables.days import Days
 from sluice.storage.tables.erasures import ALERTS, Erasure, Erasures, ErasureState
+from sluice.storage.tables.tallies import COUNTS
 from tests.archive.local_archive import Killed
 from tests.erasure.two_books import DAYS, PERSON, TwoBooks
 
@@ -155,6 +158,40 @@ def test_a_run_that_died_is_ended_by_the_same_command(
     assert books.speed_layer() == books.batch_layer() == without(books, tmp_path, of_person)
     assert len(Erasures(books.database).all()) == 1
     assert books.archive.verified().problems == ()
+
+
+def test_a_filled_day_that_is_not_projected_loses_its_tallies_too(books: TwoBooks, tmp_path: Path) -> None:
+    t, end = schema.tallies, {"3": books.archive.position}
+    of_task = t.c.task_id == 2
+    row = {"task_id": 2, "version": 1, "day": DAYS[0], "topic": "logs", "backfill_id": 1, "revision": 1}
+    with books.database.begin() as connection:
+        born = sa.update(schema.task_ranges).where(schema.task_ranges.c.task_id == 2)
+        connection.execute(born.values(start=end))  # all lines are the backfill's
+        connection.execute(sa.insert(schema.backfill_days).values(row | {"lines": 1, "projected": False}))
+        connection.execute(sa.delete(t).where(of_task, t.c.day != DAYS[0]))
+        connection.execute(sa.update(t).where(of_task).values(layer="filled"))
+    erase(books)
+    _, wanted, _ = without(books, tmp_path, of_person)
+    with books.database.connect() as connection:
+        columns = t.c.day, t.c.task_id, t.c.version, *(t.c[name] for name in COUNTS)
+        (found,) = connection.execute(sa.select(*columns).where(of_task)).all()
+    assert tuple(found) == next(each for each in wanted if each[:2] == (DAYS[0], 2))
+
+
+def test_no_backfill_fills_days_while_a_file_is_begun(
+    books: TwoBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reached(at: str) -> None:
+        if at == "erasure_noted":
+            raise Killed
+
+    monkeypatch.setattr(redaction, "crash_point", reached)
+    with pytest.raises(Killed):
+        erase(books)
+    book, nobody = Backfills(books.database), cast(Any, None)
+    asked = book.request(1, 1, topic="logs", first_day=DAYS[0], last_day=DAYS[0], user="ann")
+    with pytest.raises(ErasureCutShort, match="erasure 1 of topic 'logs' was cut short"):
+        _Run.of(nobody, books.archive.settings, book, asked, nobody)
 
 
 def test_only_lines_of_the_days_and_before_the_cut_are_erased(books: TwoBooks, tmp_path: Path) -> None:

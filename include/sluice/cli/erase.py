@@ -36,16 +36,6 @@ class BadErasure(ValueError):
     """An option of the command is missing, or does not go with another."""
 
 
-class BackfillRuns(RuntimeError):
-    """A backfill may have read lines that are erased now."""
-
-    def __init__(self, number: int, topic: str) -> None:
-        super().__init__(
-            f"backfill {number} of topic {topic!r} runs, and may have read lines that are erased now: give "
-            "the same command again when it has ended"
-        )
-
-
 FromDay = Annotated[
     dt.datetime | None,
     typer.Option("--from", formats=["%Y-%m-%d"], metavar="DAY", help="The first day of event time (UTC)."),
@@ -149,12 +139,9 @@ def _count_again(settings: Settings, erasure: Erasure) -> None:
     from sluice.erasure.vanished import delete_vanished
     from sluice.storage.hbase import HBase, compact_tables
     from sluice.storage.postgres import engine
-    from sluice.storage.tables.backfills import Backfills
     from sluice.storage.tables.days import Days
 
     topic, database = erasure.topic, engine(settings)
-    for running in Backfills(database).running(topic):
-        raise BackfillRuns(running.id, topic)
     if not erasure.days:
         return
     for begin, end in runs_of(erasure.days):

@@ -3,7 +3,8 @@
 1. The cut is the end of the newest commit: both layers know all lines below it. The archive has to reach it.
 2. All files that may have such lines are read once: which copy of each came first is known then, and it is
    the one that was counted.
-3. Files that have some are replaced (`archive.redaction`), and the sums become less with each.
+3. Files that have some are replaced (`archive.redaction`), and the sums become less with each. Backfills wait
+   from before 2 until that is done: one that had read an old file would put its lines back into the sums.
 4. The old files go once nobody can claim their names any more, up to twenty minutes after they were written.
 5. Each day is waited for that is being computed from files that are gone, and marked to be computed again.
 
@@ -26,6 +27,7 @@ from sluice.erasure.matching import ErasedValue
 from sluice.erasure.planning import ErasurePlan
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
+from sluice.storage.tables.backfills import Backfills
 from sluice.storage.tables.days import Days
 from sluice.storage.tables.erasures import Erasure, Erasures, ErasureState
 
@@ -63,7 +65,7 @@ class RedactionRun:
         )
         book = Erasures(self._database)
         with alone(self._database, self._topic, erasing=True):
-            self._sweep(self._redact(), pause)
+            self._sweep(self._unfilled(), pause)
             days = Days(self._database, self._topic)
             for day in book.get(self._erasure.id).days:
                 with days.locked(day):  # whoever computes it now may have read a file that is gone
@@ -71,8 +73,16 @@ class RedactionRun:
             book.set_state(self._erasure.id, ErasureState.REDACTED)
         return book.get(self._erasure.id)
 
-    def _redact(self) -> list[PartitionRedaction]:
-        """Replace all files that have such lines."""
+    def _unfilled(self) -> list[PartitionRedaction]:
+        """Replace the files while no backfill reads them."""
+        backfills = Backfills(self._database)
+        for each in backfills.running(self._topic):
+            self._tell(f"backfill {each.id} of {self._topic} fills days: this waits until it has ended")
+        with backfills.unfilled(self._topic) as still:
+            return self._redact(still)
+
+    def _redact(self, still: Callable[[], None]) -> list[PartitionRedaction]:
+        """Replace all files that have such lines. still: raises if backfills do not wait any more."""
         number, partitions = self._erasure.id, {}
         plan = ErasurePlan(self._settings, self._topic, self._value)
         for place, claims in places(self._settings, self._topic):
@@ -83,6 +93,7 @@ class RedactionRun:
         plans = day_plans(self._settings, self._topic, self._value)
         for each in plan.files:
             eraser = FileEraser(each.place.partition, number, self._value, plan.copies, plans)
+            still()
             partitions[each.place].redact(each.file, eraser)
         return list(partitions.values())
 

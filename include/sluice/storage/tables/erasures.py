@@ -196,6 +196,11 @@ class Erasures:
             rows = connection.execute(sa.select(_files).where(*_at(topic, topic_id, partition))).all()
         return [ErasureNote(**{**row._mapping, "account": FileErasure.of(row.account)}) for row in rows]
 
+    def noted(self, topic: str) -> set[int]:
+        """The topic's erasures with notes that are not booked."""
+        with self.engine.connect() as connection:
+            return set(connection.scalars(sa.select(_files.c.erasure_id).where(_files.c.topic == topic)))
+
     def forget(self, note: ErasureNote) -> None:
         """Delete a note whose file never got its name."""
         with self.engine.begin() as connection:
