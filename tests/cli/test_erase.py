@@ -17,6 +17,7 @@ from sluice.erasure.matching import UnknownErasureDimension
 from sluice.storage import postgres
 from sluice.storage.tables import history, schema
 from sluice.storage.tables.erasures import Erasures, ErasureState
+from sluice.tasks.store import TaskStore
 from tests.storage.booked import commit, database
 
 __all__ = ["database"]  # a fixture
@@ -87,6 +88,20 @@ def test_the_same_command_goes_on_and_another_value_does_not(
     again = sluice("logs", "--dimension", "client", "--value", "-", text=f"{PERSON}\n")
     assert "erasure 1 of logs goes on" in again.stdout
     assert (len(book.all()), book.get(1).state) == (1, ErasureState.FINISHED)
+
+
+def test_a_task_that_cannot_be_counted_again_is_named(
+    book: Erasures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = {(1, 1, start): "it raises" for start in (0, 60_000)}
+    monkeypatch.setattr(module, "_count_again", lambda settings, erasure: failed)
+    done = sluice(*ASKED)
+    name = TaskStore(book.engine).version(1, 1).spec.name
+    assert done.exit_code == 1
+    assert f"task {name} (1v1) could not be counted again: it raises" in done.stdout
+    assert "of 2 periods is deleted, with its results" in done.stdout
+    assert f"`sluice rebuild logs --task {name}` counts them" in done.stdout
+    assert book.get(1).state == ErasureState.FINISHED
 
 
 @pytest.mark.parametrize(
