@@ -15,8 +15,8 @@ from sluice.cli.erase import BadErasure, runs_of
 from sluice.erasure import kafka_records, redaction_run, request
 from sluice.erasure.matching import UnknownErasureDimension
 from sluice.storage import postgres
-from sluice.storage.tables import history, schema
-from sluice.storage.tables.erasures import Erasures, ErasureState
+from sluice.storage.tables import alerts, history, schema
+from sluice.storage.tables.erasures import ALERTS, Erasures, ErasureState, NotAbandoned
 from sluice.tasks.store import TaskStore
 from tests.storage.booked import commit, database
 
@@ -102,6 +102,34 @@ def test_a_task_that_cannot_be_counted_again_is_named(
     assert "of 2 periods is deleted, with its results" in done.stdout
     assert f"`sluice rebuild logs --task {name}` counts them" in done.stdout
     assert book.get(1).state == ErasureState.FINISHED
+
+
+def test_an_erasure_that_redacted_nothing_can_be_abandoned(
+    book: Erasures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redaction_run, "engine", lambda settings: book.engine)
+    with book.engine.connect() as connection:
+        raw: Any = connection.connection.driver_connection
+        raw.create_function("pg_try_advisory_lock", 1, lambda key: 1)
+    for value in ("10.0.0.l", PERSON):
+        book.begin("logs", "client", value, cut={"0": 100}, user="host:ann")
+    assert "is of topic 'logs'" in str(sluice("shop", "--abandon", "1").exception)
+    done = sluice("logs", "--abandon", "1")
+    assert (done.exit_code, done.stdout) == (0, "erasure 1 of logs is abandoned: no line was erased\n")
+    assert [(each.id, each.state) for each in book.all()] == [(1, "abandoned"), (2, "redacting")]
+    assert [each.id for each in book.unfinished("logs")] == [2]
+    (alert,) = alerts.open_alerts(book.engine, ALERTS)
+    assert alert.message.startswith("erasure 2 of topic logs")
+    assert "the erasure is abandoned already" in str(sluice("logs", "--abandon", "1").exception)
+    assert "there is no erasure 7" in str(sluice("logs", "--abandon", "7").exception)
+    with book.engine.begin() as connection:
+        connection.execute(sa.update(schema.erasures).values(counts={"lines": 3}))
+    book.set_state(2, ErasureState.REDACTED)
+    refused = sluice("logs", "--abandon", "2")
+    assert isinstance(refused.exception, NotAbandoned)
+    assert "3 lines are redacted already" in str(refused.exception)
+    assert "give the command of host:ann of" in str(refused.exception)
+    assert book.get(2).state == ErasureState.REDACTED
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,14 +18,14 @@ from sluice.archive.compaction import ErasureUnderWay, compact
 from sluice.batch.backfill.backfill import ErasureCutShort, _Run
 from sluice.erasure import accounts, copies, redaction_run, request
 from sluice.erasure.planning import ErasurePlan
-from sluice.erasure.redaction_run import RedactionRun, planned
+from sluice.erasure.redaction_run import ErasureAbandoned, RedactionRun, abandon, planned
 from sluice.erasure.request import ErasureRequest, NothingErasable
 from sluice.storage.stores import LocalStore
 from sluice.storage.tables import schema
 from sluice.storage.tables.alerts import open_alerts
 from sluice.storage.tables.backfills import Backfills
 from sluice.storage.tables.days import Days
-from sluice.storage.tables.erasures import ALERTS, Erasure, Erasures, ErasureState
+from sluice.storage.tables.erasures import ALERTS, Erasure, Erasures, ErasureState, NotAbandoned
 from sluice.storage.tables.tallies import COUNTS
 from tests.archive.local_archive import Killed
 from tests.erasure.two_books import DAYS, PERSON, TwoBooks
@@ -192,6 +193,42 @@ def test_no_backfill_fills_days_while_a_file_is_begun(
     asked = book.request(1, 1, topic="logs", first_day=DAYS[0], last_day=DAYS[0], user="ann")
     with pytest.raises(ErasureCutShort, match="erasure 1 of topic 'logs' was cut short"):
         _Run.of(nobody, books.archive.settings, book, asked, nobody)
+
+
+@pytest.mark.parametrize(("point", "redacted"), [("erasure_noted", False), ("archive_after_rename", True)])
+def test_it_can_be_abandoned_until_a_redacted_file_stands(
+    books: TwoBooks, monkeypatch: pytest.MonkeyPatch, point: str, redacted: bool
+) -> None:
+    def reached(at: str) -> None:
+        if at == point:
+            raise Killed
+
+    before = books.batch_layer()
+    with monkeypatch.context() as killed:
+        for module in (redaction, sys.modules["sluice.archive.claim"]):
+            killed.setattr(module, "crash_point", reached)
+        with pytest.raises(Killed):
+            erase(books)
+    book = Erasures(books.database)
+    settings: Any = books.archive.settings
+    with pytest.raises(NotAbandoned, match="are redacted already") if redacted else nullcontext():
+        abandon(settings, book.get(1), "host:ann")
+    assert book.noted("logs") == set()
+    if not redacted:
+        assert (book.get(1).state, book.unfinished("logs")) == (ErasureState.ABANDONED, [])
+        assert books.speed_layer() == books.batch_layer() == before
+        assert ASKED.unfinished(settings) is None
+        assert list(compact(settings, "logs"))
+
+
+def test_a_run_that_waited_while_it_was_abandoned_erases_nothing(books: TwoBooks) -> None:
+    settings: Any = books.archive.settings
+    erasure, names = ASKED.begin(settings, "host:ann"), books.archive.names()
+    own = RedactionRun(settings, erasure, ASKED.lines(settings, erasure.cut), lambda _: None)
+    abandon(settings, erasure, "host:bob")
+    with pytest.raises(ErasureAbandoned, match="erasure 1 of topic 'logs' was abandoned meanwhile"):
+        own.run()
+    assert books.archive.names() == names
 
 
 def test_only_lines_of_the_days_and_before_the_cut_are_erased(books: TwoBooks, tmp_path: Path) -> None:

@@ -59,6 +59,10 @@ def erase(
     last: ToDay = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be erased.")] = False,
+    abandoned: Annotated[
+        int | None,
+        typer.Option("--abandon", metavar="ID", help="End an erasure that has redacted nothing yet."),
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Only show the erasures there were.")] = False,
 ) -> None:
     """Erase all lines of a topic whose dimension has a value: a person's right to be forgotten.
@@ -77,9 +81,13 @@ def erase(
     Lines that come after the command began are not erased. A command that was cut short goes on if the same
     one is given again. Who asked, when, and how many lines are recorded; of the value only a salted hash is.
 
+    An unfinished erasure keeps the topic's days from being published. If its value was mistyped, --abandon
+    ends it, as long as it has redacted no line.
+
     Examples:
       sluice erase logs --dimension client --value 10.0.0.1 --dry-run
       sluice erase logs --dimension client --value - --from 2015-05-17 --to 2015-05-20
+      sluice erase logs --abandon 3
       sluice erase --list
     """
     from sluice.erasure.redaction_run import planned
@@ -89,6 +97,9 @@ def erase(
     settings = get_settings()
     if list_:
         _list(settings, topic)
+        return
+    if abandoned is not None:
+        _abandon(settings, topic, abandoned)
         return
     if not (topic and dimension and value):
         raise BadErasure("name the TOPIC, the --dimension and the --value (- reads it from standard input)")
@@ -218,6 +229,18 @@ def runs_of(days: Sequence[dt.date]) -> Iterator[tuple[dt.date, dt.date]]:
     begins = [0, *(n for n, (one, other) in enumerate(pairwise(days), 1) if (other - one).days > 1)]
     ends = [*(begin - 1 for begin in begins[1:]), len(days) - 1]
     return ((days[begin], days[end]) for begin, end in zip(begins, ends, strict=True))
+
+
+def _abandon(settings: Settings, topic: str, number: int) -> None:
+    from sluice.erasure.redaction_run import abandon
+    from sluice.storage.postgres import engine
+    from sluice.storage.tables.erasures import Erasures
+
+    erasure = Erasures(engine(settings)).get(number)
+    if erasure.topic != topic:
+        raise BadErasure(f"--abandon {number}: that erasure is of topic {erasure.topic!r}: name that TOPIC")
+    abandon(settings, erasure, me())
+    typer.echo(f"erasure {number} of {topic} is abandoned: no line was erased")
 
 
 def _list(settings: Settings, topic: str) -> None:

@@ -36,12 +36,34 @@ Tell = Callable[[str], None]
 LOOK_SECONDS = 30.0
 
 
+class ErasureAbandoned(RuntimeError):
+    """Somebody abandoned the erasure before its run began."""
+
+    def __init__(self, erasure: Erasure) -> None:
+        super().__init__(
+            f"erasure {erasure.id} of topic {erasure.topic!r} was abandoned meanwhile: no line was erased"
+        )
+
+
 def planned(settings: Settings, topic: str, value: ErasedValue) -> ErasurePlan:
     """What would be erased now; nothing is changed. Raises NotArchived."""
     plan = ErasurePlan(settings, topic, value)
     for place, claims in places(settings, topic):
         plan.look(place, claims, claims.standing().files)
     return plan
+
+
+def abandon(settings: Settings, erasure: Erasure, user: str) -> None:
+    """End an erasure that redacted nothing yet; what a run that died began of a file is ended first.
+
+    Raises NotAbandoned, CompactionUnderWay while a run is at work, and what the archive raises.
+    """
+    database = engine(settings)
+    with alone(database, erasure.topic, erasing=True):
+        if erasure.id in Erasures(database).noted(erasure.topic):
+            for place, claims in places(settings, erasure.topic):
+                PartitionRedaction(database, place, claims, erasure.id).standing()
+        Erasures(database).abandon(erasure.id, user)
 
 
 class RedactionRun:
@@ -54,8 +76,8 @@ class RedactionRun:
     def run(self, pause: Callable[[float], None] = time.sleep) -> Erasure:
         """Erase the lines from the archive, and wait until the old files are gone; returns what the book has.
 
-        Raises NotArchived, CompactionUnderWay, NotYet, PartsChanged, BrokenChain, UnreadableArchiveFile,
-        HdfsError, and what the stores raise while a daemon is away.
+        Raises NotArchived, CompactionUnderWay, ErasureAbandoned, NotYet, PartsChanged, BrokenChain,
+        UnreadableArchiveFile, HdfsError, and what the stores raise while a daemon is away.
         """
         cut = dict(self._value.cut)
         wait_for(
@@ -65,6 +87,8 @@ class RedactionRun:
         )
         book = Erasures(self._database)
         with alone(self._database, self._topic, erasing=True):
+            if book.get(self._erasure.id).state == ErasureState.ABANDONED:
+                raise ErasureAbandoned(self._erasure)
             self._sweep(self._unfilled(), pause)
             days = Days(self._database, self._topic)
             for day in book.get(self._erasure.id).days:
