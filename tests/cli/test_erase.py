@@ -11,12 +11,13 @@ import typer
 from typer.testing import CliRunner
 
 from sluice.cli import erase as module
-from sluice.cli.erase import BackfillRuns, BadErasure, runs_of
+from sluice.cli.erase import BadErasure, runs_of
 from sluice.erasure import kafka_records, redaction_run, request
 from sluice.erasure.matching import UnknownErasureDimension
 from sluice.storage import postgres
-from sluice.storage.tables import history, schema
-from sluice.storage.tables.erasures import Erasures, ErasureState
+from sluice.storage.tables import alerts, history, schema
+from sluice.storage.tables.erasures import ALERTS, Erasures, ErasureState, NotAbandoned
+from sluice.tasks.store import TaskStore
 from tests.storage.booked import commit, database
 
 __all__ = ["database"]  # a fixture
@@ -89,15 +90,46 @@ def test_the_same_command_goes_on_and_another_value_does_not(
     assert (len(book.all()), book.get(1).state) == (1, ErasureState.FINISHED)
 
 
-def test_a_backfill_that_runs_is_waited_for(book: Erasures) -> None:
-    row = {"task_id": 1, "version": 1, "topic": "logs", "first_day": dt.date(2015, 5, 17)}
-    row |= {"last_day": dt.date(2015, 5, 17), "state": "running", "requested_by": "ann"}
+def test_a_task_that_cannot_be_counted_again_is_named(
+    book: Erasures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = {(1, 1, start): "it raises" for start in (0, 60_000)}
+    monkeypatch.setattr(module, "_count_again", lambda settings, erasure: failed)
+    done = sluice(*ASKED)
+    name = TaskStore(book.engine).version(1, 1).spec.name
+    assert done.exit_code == 1
+    assert f"task {name} (1v1) could not be counted again: it raises" in done.stdout
+    assert "of 2 periods is deleted, with its results" in done.stdout
+    assert f"`sluice rebuild logs --task {name}` counts them" in done.stdout
+    assert book.get(1).state == ErasureState.FINISHED
+
+
+def test_an_erasure_that_redacted_nothing_can_be_abandoned(
+    book: Erasures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redaction_run, "engine", lambda settings: book.engine)
+    with book.engine.connect() as connection:
+        raw: Any = connection.connection.driver_connection
+        raw.create_function("pg_try_advisory_lock", 1, lambda key: 1)
+    for value in ("10.0.0.l", PERSON):
+        book.begin("logs", "client", value, cut={"0": 100}, user="host:ann")
+    assert "is of topic 'logs'" in str(sluice("shop", "--abandon", "1").exception)
+    done = sluice("logs", "--abandon", "1")
+    assert (done.exit_code, done.stdout) == (0, "erasure 1 of logs is abandoned: no line was erased\n")
+    assert [(each.id, each.state) for each in book.all()] == [(1, "abandoned"), (2, "redacting")]
+    assert [each.id for each in book.unfinished("logs")] == [2]
+    (alert,) = alerts.open_alerts(book.engine, ALERTS)
+    assert alert.message.startswith("erasure 2 of topic logs")
+    assert "the erasure is abandoned already" in str(sluice("logs", "--abandon", "1").exception)
+    assert "there is no erasure 7" in str(sluice("logs", "--abandon", "7").exception)
     with book.engine.begin() as connection:
-        connection.execute(sa.insert(schema.backfills).values(row))
-    refused = sluice(*ASKED)
-    assert isinstance(refused.exception, BackfillRuns)
-    assert "give the same command again" in str(refused.exception)
-    assert book.get(1).state == ErasureState.REDACTED
+        connection.execute(sa.update(schema.erasures).values(counts={"lines": 3}))
+    book.set_state(2, ErasureState.REDACTED)
+    refused = sluice("logs", "--abandon", "2")
+    assert isinstance(refused.exception, NotAbandoned)
+    assert "3 lines are redacted already" in str(refused.exception)
+    assert "give the command of host:ann of" in str(refused.exception)
+    assert book.get(2).state == ErasureState.REDACTED
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ The test counts the state and results again itself, as a rebuild would (`tests/e
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -24,6 +25,7 @@ from sluice.erasure.vanished import delete_vanished
 from sluice.quality.reconcile import speed_passed
 from sluice.state.cells import online_cells
 from sluice.storage.hbase import RESULTS, HBase, compact_tables
+from sluice.storage.tables.backfills import Backfills
 from sluice.storage.tables.erasures import Erasures, ErasureState
 from sluice.tasks.spec import TopicSpec
 from tests.archive.aged import age
@@ -105,3 +107,28 @@ def test_the_next_night_agrees_without_the_lines_and_nothing_has_them(topic: Top
         assert found == [(rows, 0)], table
     (verified,) = verify(topic.settings, name, deep=True)
     assert (verified.problems, verified.redacted) == ((), 25)
+
+
+def test_the_redaction_and_backfills_of_the_topic_wait_for_each_other(topic: Topic) -> None:
+    book = Backfills(topic.database)
+    asked = book.request(1, 1, topic=topic.topic, first_day=DAY, last_day=DAY, user="ann")
+    erasing, ended, filling = threading.Event(), threading.Event(), threading.Event()
+
+    def erase() -> None:
+        with book.unfilled(topic.topic) as still:
+            erasing.set()
+            ended.wait(10)
+            still()
+
+    def fill() -> None:
+        with book.filling(asked):
+            filling.set()
+
+    with book.filling(asked), book.unfilled(f"{topic.topic}-other"):
+        threading.Thread(target=erase, daemon=True).start()
+        assert not erasing.wait(0.5)
+    assert erasing.wait(10)
+    threading.Thread(target=fill, daemon=True).start()
+    assert not filling.wait(0.5)
+    ended.set()
+    assert filling.wait(10)

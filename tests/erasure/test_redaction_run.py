@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import sqlalchemy as sa
 
 from sluice.archive import index, redaction, verification
 from sluice.archive.compaction import ErasureUnderWay, compact
+from sluice.batch.backfill.backfill import ErasureCutShort, _Run
 from sluice.erasure import accounts, copies, redaction_run, request
-from sluice.erasure.redaction_run import RedactionRun, planned
+from sluice.erasure.planning import ErasurePlan
+from sluice.erasure.redaction_run import ErasureAbandoned, RedactionRun, abandon, planned
 from sluice.erasure.request import ErasureRequest, NothingErasable
 from sluice.storage.stores import LocalStore
 from sluice.storage.tables import schema
 from sluice.storage.tables.alerts import open_alerts
+from sluice.storage.tables.backfills import Backfills
 from sluice.storage.tables.days import Days
-from sluice.storage.tables.erasures import ALERTS, Erasure, Erasures, ErasureState
+from sluice.storage.tables.erasures import ALERTS, Erasure, Erasures, ErasureState, NotAbandoned
+from sluice.storage.tables.tallies import COUNTS
 from tests.archive.local_archive import Killed
 from tests.erasure.two_books import DAYS, PERSON, TwoBooks
 
@@ -49,6 +54,11 @@ def erase(books: TwoBooks, asked: ErasureRequest = ASKED) -> Erasure:
     erasure = asked.unfinished(settings) or asked.begin(settings, "host:ann")
     own = RedactionRun(settings, erasure, asked.lines(settings, erasure.cut), lambda _: None)
     return own.run(pause=lambda _: books.archive.age())
+
+
+def plan_of(books: TwoBooks, asked: ErasureRequest = ASKED) -> ErasurePlan:
+    settings: Any = books.archive.settings
+    return planned(settings, "logs", asked.lines(settings, asked.newest_cut(settings)))
 
 
 def without(books: TwoBooks, tmp_path: Path, gone: Callable[[bytes], bool]) -> Any:
@@ -93,6 +103,37 @@ def test_a_resend_brings_no_erased_line_back(books: TwoBooks) -> None:
     assert books.batch_layer() == after
 
 
+def test_copies_that_came_after_an_erasure_are_not_taken_from_the_sums_again(books: TwoBooks) -> None:
+    first = erase(books)
+    Erasures(books.database).set_state(first.id, ErasureState.FINISHED)
+    after = books.speed_layer()
+    books.send(books.sent[5:])  # doubles, as the ledger knows
+    books.end_commit()
+    assert ", 0 first copies, " in str(plan_of(books))
+    again = erase(books)
+    assert again.counts["lines"] == sum(of_person(each) for _, each in books.sent[5:])
+    assert (again.counts["counted"], again.counts["dead"]) == (0, 0)
+    assert books.speed_layer() == books.batch_layer() == after
+    text = [each["line"] for each in books.records().to_pylist()]
+    assert not any(PERSON.encode() + b" " in each for each in text)
+
+
+def test_a_copy_without_a_time_that_came_on_another_day_is_no_first_one(books: TwoBooks) -> None:
+    books.send(books.sent, days_later=1)
+    books.end_commit()
+    asked = ErasureRequest("logs", "who", PERSON, first_day=DAYS[1])
+    before = books.speed_layer()
+    own = [text for _, text in books.sent if of_person(text)]
+    dead, timed = [b"no" in text for text in own].count(True), [b"[18/" in text for text in own].count(True)
+    assert dead
+    assert f", {timed} first copies, " in str(plan_of(books, asked))
+    done = erase(books, asked)
+    assert (done.counts["counted"], done.counts["dead"]) == (timed, 0)
+    assert done.counts["lines"] >= dead + 2 * timed
+    assert books.speed_layer() == books.batch_layer()
+    assert books.speed_layer()[2] == before[2]
+
+
 @pytest.mark.parametrize(
     "point", ["erasure_noted", "archive_after_rename", "archive_redacted", "archive_replaced_deleted"]
 )
@@ -120,6 +161,76 @@ def test_a_run_that_died_is_ended_by_the_same_command(
     assert books.archive.verified().problems == ()
 
 
+def test_a_filled_day_that_is_not_projected_loses_its_tallies_too(books: TwoBooks, tmp_path: Path) -> None:
+    t, end = schema.tallies, {"3": books.archive.position}
+    of_task = t.c.task_id == 2
+    row = {"task_id": 2, "version": 1, "day": DAYS[0], "topic": "logs", "backfill_id": 1, "revision": 1}
+    with books.database.begin() as connection:
+        born = sa.update(schema.task_ranges).where(schema.task_ranges.c.task_id == 2)
+        connection.execute(born.values(start=end))  # all lines are the backfill's
+        connection.execute(sa.insert(schema.backfill_days).values(row | {"lines": 1, "projected": False}))
+        connection.execute(sa.delete(t).where(of_task, t.c.day != DAYS[0]))
+        connection.execute(sa.update(t).where(of_task).values(layer="filled"))
+    erase(books)
+    _, wanted, _ = without(books, tmp_path, of_person)
+    with books.database.connect() as connection:
+        columns = t.c.day, t.c.task_id, t.c.version, *(t.c[name] for name in COUNTS)
+        (found,) = connection.execute(sa.select(*columns).where(of_task)).all()
+    assert tuple(found) == next(each for each in wanted if each[:2] == (DAYS[0], 2))
+
+
+def test_no_backfill_fills_days_while_a_file_is_begun(
+    books: TwoBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reached(at: str) -> None:
+        if at == "erasure_noted":
+            raise Killed
+
+    monkeypatch.setattr(redaction, "crash_point", reached)
+    with pytest.raises(Killed):
+        erase(books)
+    book, nobody = Backfills(books.database), cast(Any, None)
+    asked = book.request(1, 1, topic="logs", first_day=DAYS[0], last_day=DAYS[0], user="ann")
+    with pytest.raises(ErasureCutShort, match="erasure 1 of topic 'logs' was cut short"):
+        _Run.of(nobody, books.archive.settings, book, asked, nobody)
+
+
+@pytest.mark.parametrize(("point", "redacted"), [("erasure_noted", False), ("archive_after_rename", True)])
+def test_it_can_be_abandoned_until_a_redacted_file_stands(
+    books: TwoBooks, monkeypatch: pytest.MonkeyPatch, point: str, redacted: bool
+) -> None:
+    def reached(at: str) -> None:
+        if at == point:
+            raise Killed
+
+    before = books.batch_layer()
+    with monkeypatch.context() as killed:
+        for module in (redaction, sys.modules["sluice.archive.claim"]):
+            killed.setattr(module, "crash_point", reached)
+        with pytest.raises(Killed):
+            erase(books)
+    book = Erasures(books.database)
+    settings: Any = books.archive.settings
+    with pytest.raises(NotAbandoned, match="are redacted already") if redacted else nullcontext():
+        abandon(settings, book.get(1), "host:ann")
+    assert book.noted("logs") == set()
+    if not redacted:
+        assert (book.get(1).state, book.unfinished("logs")) == (ErasureState.ABANDONED, [])
+        assert books.speed_layer() == books.batch_layer() == before
+        assert ASKED.unfinished(settings) is None
+        assert list(compact(settings, "logs"))
+
+
+def test_a_run_that_waited_while_it_was_abandoned_erases_nothing(books: TwoBooks) -> None:
+    settings: Any = books.archive.settings
+    erasure, names = ASKED.begin(settings, "host:ann"), books.archive.names()
+    own = RedactionRun(settings, erasure, ASKED.lines(settings, erasure.cut), lambda _: None)
+    abandon(settings, erasure, "host:bob")
+    with pytest.raises(ErasureAbandoned, match="erasure 1 of topic 'logs' was abandoned meanwhile"):
+        own.run()
+    assert books.archive.names() == names
+
+
 def test_only_lines_of_the_days_and_before_the_cut_are_erased(books: TwoBooks, tmp_path: Path) -> None:
     asked = ErasureRequest("logs", "client", PERSON, DAYS[1], DAYS[1])
     settings: Any = books.archive.settings
@@ -137,9 +248,8 @@ def test_only_lines_of_the_days_and_before_the_cut_are_erased(books: TwoBooks, t
 
 
 def test_a_dry_run_counts_and_changes_nothing(books: TwoBooks) -> None:
-    settings: Any = books.archive.settings
     names, before = books.archive.names(), books.speed_layer()
-    found = str(planned(settings, "logs", ASKED.lines(settings, ASKED.newest_cut(settings))))
+    found = str(plan_of(books))
     assert (books.archive.names(), books.speed_layer()) == (names, before)
     done = erase(books)
     first = done.counts["counted"] + done.counts["dead"]

@@ -89,3 +89,14 @@ def test_what_the_state_has_stays_and_so_does_what_is_of_other_days(stored: dict
         *((each, [FINAL, FINAL_ERROR], None) for each in gone),
     ]
     assert vanished.delete_vanished(SimpleNamespace(), table, "logs", []) == 0  # type: ignore[arg-type]
+
+
+def test_a_period_that_could_not_be_counted_again_keeps_no_results(stored: dict[int, list[str]]) -> None:
+    at = begin_ms(DAY) + 2 * HOUR
+    stored[at] = ["10.0.0.2"]  # of lines that came since: nobody reads them
+    rows = [row("10.0.0.1", at), row("10.0.0.2", at)]
+    table, settings = Table(rows), SimpleNamespace()
+    given: Any = (settings, table, "logs", [DAY])
+    assert vanished.delete_vanished(*given) == 0
+    assert vanished.delete_vanished(*given, uncounted={(3, 2, at): "it raises"}) == 2
+    assert {each for each, *_ in table.deleted} == set(rows)

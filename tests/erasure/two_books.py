@@ -22,6 +22,7 @@ from sluice.batch.day_lines import DayOf, of_day, reasons
 from sluice.batch.task_versions import task_versions
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
+from sluice.runtime.days import DAY_MS
 from sluice.runtime.sections import Limits
 from sluice.storage.tables import schema, tallies
 from sluice.storage.tables.tallies import COUNTS
@@ -34,6 +35,7 @@ from tests.archive.local_archive import PLACE, LocalArchive
 DAYS = (date(2015, 5, 17), date(2015, 5, 18))
 #: Whose lines are erased.
 PERSON = "10.0.0.1"
+ARRIVED_MS = 1_431_857_100_000
 TOPIC = TopicSpec(name="logs")
 LIMITS = Limits()
 _ADVISORY = {"hashtextextended": 2, "pg_try_advisory_lock": 1, "pg_advisory_lock": 1, "pg_advisory_unlock": 1}
@@ -86,15 +88,15 @@ class TwoBooks:
             self.sent.append((at, line(self.dice, f"10.0.0.{self.dice.choice((1, 2, 11))}")))
         return self.sent[-number:]
 
-    def send(self, lines: Sequence[tuple[int, bytes]]) -> None:
-        """Archive these lines of the file, two to a record."""
+    def send(self, lines: Sequence[tuple[int, bytes]], *, days_later: int = 0) -> None:
+        """Archive these lines of the file, two to a record; they arrive so much later than 2015-05-17."""
         places = [n % 2 for n in range(len(lines))]
         offsets = [self.archive.position + n // 2 for n in range(len(lines))]
         size = len(lines)
         columns = [
             pa.array(np.full(size, 3, np.int32)),
             pa.array(offsets, pa.int64()),
-            pa.array([1_431_857_100_000 + offset for offset in offsets], pa.int64()),
+            pa.array([ARRIVED_MS + days_later * DAY_MS + offset for offset in offsets], pa.int64()),
             pa.array(["web1"] * size),
             pa.array(["access.log"] * size),
             pa.array([at for at, _ in lines], pa.int64()),
@@ -139,6 +141,11 @@ class TwoBooks:
                 connection.execute(
                     sa.insert(schema.dead_letters).values(row | {"arrived_at": datetime.now(UTC)})
                 )
+
+    def end_commit(self) -> None:
+        """Let the newest commit end where the archive ends; what came since was doubles."""
+        with self.database.begin() as connection:
+            connection.execute(sa.update(schema.commits).values(end={"3": self.archive.position}))
 
     def records(self) -> pa.Table:
         """All lines that somebody reads who asks the index."""

@@ -47,3 +47,15 @@ def test_a_topic_that_was_made_again_is_read_from_its_beginning() -> None:
     log = PartitionLog((Era(0, "id", 0, 0), Era(1, "new", 0, 0, 10)))
     start, lost = starting_positions({"0": 10}, bounds({0: 0}, {0: 4}, p0=log))
     assert (start, lost) == ({"0": position_at(1, 0)}, [Lost(0, 0, 10, counted=True)])
+
+
+def test_a_partition_that_the_topic_has_no_more_keeps_its_position() -> None:
+    committed = {"0": 10, "1": 7}
+    log = PartitionLog((Era(0, "id", 0, 0), Era(1, "new", 0, 0, 10)))
+    start, lost = starting_positions(committed, bounds({0: 0}, {0: 4}, p0=log))
+    assert start == {"0": position_at(1, 0), "1": 7}
+    assert lost == [Lost(0, 0, 10, counted=True)]
+    assert committed == {"0": 10, "1": 7}
+    both = PartitionLog((Era(0, "id", 0, 0), Era(1, "third", 0, 0, 7)))  # it has it once more
+    start, _ = starting_positions(start, bounds({1: 0}, {1: 3}, p1=both))
+    assert start == {"0": position_at(1, 0), "1": position_at(1, 0)}

@@ -25,8 +25,8 @@ def database() -> sa.Engine:
     engine = sqlite()
     with engine.connect() as connection:
         raw: Any = connection.connection.driver_connection
-        for name in ("pg_advisory_lock", "pg_advisory_unlock"):
-            raw.create_function(name, 1, lambda key: 1)
+        for name in ("lock", "unlock", "lock_shared", "unlock_shared"):
+            raw.create_function(f"pg_advisory_{name}", 1, lambda key: 1)
         raw.create_function("hashtextextended", 2, lambda text, seed: 1)
         raw.create_function("greatest", 2, max)
     TaskStore(engine).apply([spec()], "test")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from sluice.erasure.request import ErasureRequest
     from sluice.runtime.settings import Settings
+    from sluice.storage.tables.epochs import PeriodKey
     from sluice.storage.tables.erasures import Erasure
 
 COUNTS = ("lines", "counted", "dead", "files")
@@ -34,16 +35,6 @@ ELSEWHERE = (
 
 class BadErasure(ValueError):
     """An option of the command is missing, or does not go with another."""
-
-
-class BackfillRuns(RuntimeError):
-    """A backfill may have read lines that are erased now."""
-
-    def __init__(self, number: int, topic: str) -> None:
-        super().__init__(
-            f"backfill {number} of topic {topic!r} runs, and may have read lines that are erased now: give "
-            "the same command again when it has ended"
-        )
 
 
 FromDay = Annotated[
@@ -68,6 +59,10 @@ def erase(
     last: ToDay = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be erased.")] = False,
+    abandoned: Annotated[
+        int | None,
+        typer.Option("--abandon", metavar="ID", help="End an erasure that has redacted nothing yet."),
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Only show the erasures there were.")] = False,
 ) -> None:
     """Erase all lines of a topic whose dimension has a value: a person's right to be forgotten.
@@ -79,12 +74,20 @@ def erase(
     are gone are deleted. Published days are computed again by the next night, or at once by `sluice nightly`.
     Kafka deletes no single records: all that are archived and counted are deleted.
 
+    A task that cannot be counted again, because its metric raises on a line for example, loses its state and
+    its results of these days. It is named, and the exit code is 1. Once its metric is mended, `sluice
+    rebuild` counts it.
+
     Lines that come after the command began are not erased. A command that was cut short goes on if the same
     one is given again. Who asked, when, and how many lines are recorded; of the value only a salted hash is.
+
+    An unfinished erasure keeps the topic's days from being published. If its value was mistyped, --abandon
+    ends it, as long as it has redacted no line.
 
     Examples:
       sluice erase logs --dimension client --value 10.0.0.1 --dry-run
       sluice erase logs --dimension client --value - --from 2015-05-17 --to 2015-05-20
+      sluice erase logs --abandon 3
       sluice erase --list
     """
     from sluice.erasure.redaction_run import planned
@@ -94,6 +97,9 @@ def erase(
     settings = get_settings()
     if list_:
         _list(settings, topic)
+        return
+    if abandoned is not None:
+        _abandon(settings, topic, abandoned)
         return
     if not (topic and dimension and value):
         raise BadErasure("name the TOPIC, the --dimension and the --value (- reads it from standard input)")
@@ -129,11 +135,14 @@ def _erase(settings: Settings, asked: ErasureRequest) -> None:
     if erasure.state == ErasureState.REDACTING:
         erasure = RedactionRun(settings, erasure, asked.lines(settings, erasure.cut), typer.echo).run()
     typer.echo(_counts(erasure))
-    _count_again(settings, erasure)
+    failed = _count_again(settings, erasure)
     typer.echo(delete_read(settings, erasure.topic))
     Erasures(engine(settings)).set_state(erasure.id, ErasureState.FINISHED)
     typer.echo(ELSEWHERE)
     typer.echo(f"erasure {erasure.id} is finished")
+    if failed:
+        _say_uncounted(engine(settings), erasure.topic, failed)
+        raise typer.Exit(1)
 
 
 def _counts(erasure: Erasure) -> str:
@@ -144,23 +153,26 @@ def _counts(erasure: Erasure) -> str:
     )
 
 
-def _count_again(settings: Settings, erasure: Erasure) -> None:
-    """Have what was counted of the erasure's days counted again, and delete results that are left over."""
+def _count_again(settings: Settings, erasure: Erasure) -> dict[PeriodKey, str]:
+    """Have what was counted of the erasure's days counted again, and delete results that are left over.
+
+    Returns why a period could not be counted again, for each such one: it has no results any more.
+    """
+    from sluice.erasure.uncounted import delete_uncounted
     from sluice.erasure.vanished import delete_vanished
     from sluice.storage.hbase import HBase, compact_tables
     from sluice.storage.postgres import engine
-    from sluice.storage.tables.backfills import Backfills
     from sluice.storage.tables.days import Days
 
     topic, database = erasure.topic, engine(settings)
-    for running in Backfills(database).running(topic):
-        raise BackfillRuns(running.id, topic)
+    failed: dict[PeriodKey, str] = {}
     if not erasure.days:
-        return
-    for begin, end in runs_of(erasure.days):
-        _rebuild(database, topic, begin, end)
+        return failed
     with HBase.of(settings) as hbase:
-        rows = delete_vanished(settings, hbase, topic, erasure.days)
+        for begin, end in runs_of(erasure.days):
+            asked, last = _rebuild(database, topic, begin, end)
+            failed |= delete_uncounted(settings, hbase, topic, asked, last)
+        rows = delete_vanished(settings, hbase, topic, erasure.days, failed)
         compact_tables(hbase)
     typer.echo(
         f"{rows:,} results of series that are gone are deleted; HBase was asked to write its files anew. "
@@ -173,10 +185,13 @@ def _count_again(settings: Settings, erasure: Erasure) -> None:
             f"published days, which have such lines until the next night computes them again: {named}. At "
             f"once: sluice nightly --from {late[0]} --to {late[-1]}"
         )
+    return failed
 
 
-def _rebuild(database: sa.Engine, topic: str, first: dt.date, last: dt.date) -> None:
-    """Have these days counted again, and wait for it."""
+def _rebuild(
+    database: sa.Engine, topic: str, first: dt.date, last: dt.date
+) -> tuple[Collection[PeriodKey], int]:
+    """Have these days counted again, and wait for it; returns which periods, and up to which commit."""
     from sluice.batch.rebuild.scope import NothingToRebuild, scope, versions_with_state, with_state
     from sluice.cli.rebuild import follow_rebuild
     from sluice.storage.tables.rebuilds import Rebuilds
@@ -184,15 +199,29 @@ def _rebuild(database: sa.Engine, topic: str, first: dt.date, last: dt.date) -> 
     try:
         versions = versions_with_state(database, topic)
     except NothingToRebuild:
-        return
+        return (), 0
     found = scope(database, topic, with_state(database, topic, versions), first, last)
     if found.expired:
         typer.echo(f"{first} to {last}: {found.left_out}. They stay until retention.days drops them")
-    if found.keys:
-        book = Rebuilds(database)
-        asked = book.request(topic, versions, first, last, user=me())
-        typer.echo(f"{first} to {last} is counted again: rebuild {asked.id}")
-        follow_rebuild(book, asked.id, typer.echo)
+    if not found.keys:
+        return (), 0
+    book = Rebuilds(database)
+    asked = book.request(topic, versions, first, last, user=me())
+    typer.echo(f"{first} to {last} is counted again: rebuild {asked.id}")
+    return found.keys, follow_rebuild(book, asked.id, typer.echo).cut_seq or 0
+
+
+def _say_uncounted(database: sa.Engine, topic: str, failed: Mapping[PeriodKey, str]) -> None:
+    from sluice.tasks.store import TaskStore
+
+    for version in sorted({key[:2] for key in failed}):
+        own = [why for key, why in failed.items() if key[:2] == version]
+        name = TaskStore(database).version(*version).spec.name
+        typer.echo(
+            f"task {name} ({version[0]}v{version[1]}) could not be counted again: {own[0]}. What was counted "
+            f"of {len(own):,} periods is deleted, with its results; once that is mended, `sluice rebuild "
+            f"{topic} --task {name}` counts them"
+        )
 
 
 def runs_of(days: Sequence[dt.date]) -> Iterator[tuple[dt.date, dt.date]]:
@@ -200,6 +229,18 @@ def runs_of(days: Sequence[dt.date]) -> Iterator[tuple[dt.date, dt.date]]:
     begins = [0, *(n for n, (one, other) in enumerate(pairwise(days), 1) if (other - one).days > 1)]
     ends = [*(begin - 1 for begin in begins[1:]), len(days) - 1]
     return ((days[begin], days[end]) for begin, end in zip(begins, ends, strict=True))
+
+
+def _abandon(settings: Settings, topic: str, number: int) -> None:
+    from sluice.erasure.redaction_run import abandon
+    from sluice.storage.postgres import engine
+    from sluice.storage.tables.erasures import Erasures
+
+    erasure = Erasures(engine(settings)).get(number)
+    if erasure.topic != topic:
+        raise BadErasure(f"--abandon {number}: that erasure is of topic {erasure.topic!r}: name that TOPIC")
+    abandon(settings, erasure, me())
+    typer.echo(f"erasure {number} of {topic} is abandoned: no line was erased")
 
 
 def _list(settings: Settings, topic: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.archive.contents import as_records
-from sluice.batch.task_versions import task_versions
+from sluice.batch.task_versions import before, task_versions
 from sluice.engine.count import count
 from sluice.engine.outcomes import TOPIC, summed
 from sluice.engine.plan import EnginePlan
@@ -20,6 +20,7 @@ from sluice.erasure.matching import ErasedValue
 from sluice.runtime.days import DAY_MS
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
+from sluice.storage.tables.backfills import Backfills
 from sluice.storage.tables.erasures import ErasedTally, FileErasure
 from sluice.storage.tables.tallies import EPOCH, TallyLayer
 from sluice.transmission.redacted import redact
@@ -29,19 +30,24 @@ DayPlans = dict[TallyLayer, EnginePlan]
 
 
 def day_plans(settings: Settings, topic: str, value: ErasedValue) -> Callable[[date], DayPlans]:
-    """How the speed layer and backfills counted the lines of a day; each day's plans are made once."""
+    """How the speed layer and backfills counted the lines of a day; each day's plans are made once.
+
+    No backfill may fill days meanwhile.
+    """
     known: dict[date, DayPlans] = {}
+    database = engine(settings)
 
     def of(day: date) -> DayPlans:
         if day not in known:
-            versions = task_versions(engine(settings), topic, day)
-            filled = [task for task in versions.tasks if (task.task_id, task.version) in versions.filled]
+            versions = task_versions(database, topic, day)
             made = {
                 TallyLayer.ONLINE: EnginePlan.of(versions.tasks, value.limits, value.topic, versions.ranges)
             }
-            if filled:
-                plan = EnginePlan.of(filled, value.limits, value.topic, versions.filled)
-                made[TallyLayer.FILLED] = plan
+            # A day that its backfill has not projected yet has tallies, too.
+            own = {(each.task_id, each.version) for each in Backfills(database).filled(topic, day)}
+            if filled := [task for task in versions.tasks if (task.task_id, task.version) in own]:
+                earlier = {version: [before(versions.ranges[version])] for version in own}
+                made[TallyLayer.FILLED] = EnginePlan.of(filled, value.limits, value.topic, earlier)
             known[day] = made
         return known[day]
 

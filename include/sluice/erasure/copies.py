@@ -19,18 +19,23 @@ Arrival = tuple[int, int, int, int]
 
 
 class ErasedCopies:
-    """The first copy of each of these lines; holds some 300 bytes for each."""
+    """The first copy of each of these lines; holds some 300 bytes for each.
+
+    Its length is how many of these are to be erased.
+    """
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
         self._first: dict[Line, Arrival] = {}
+        self._others: set[Line] = set()  # those whose first copy is not to be erased
         self._names: dict[str, str] = {}
 
-    def add(self, lines: pa.RecordBatch) -> None:
-        """Take more copies (LINE_SCHEMA), in any order."""
+    def add(self, lines: pa.RecordBatch, *, erasing: bool = True) -> None:
+        """Take more copies (LINE_SCHEMA), in any order. erasing: they are to be erased; else they stay."""
         for line, arrival in self._named(lines):
             if (known := self._first.get(line)) is None or arrival < known:
                 self._first[line] = arrival
+                (self._others.discard if erasing else self._others.add)(line)
 
     def first(self, lines: pa.RecordBatch) -> Bools:
         """Which of these copies came first."""
@@ -38,7 +43,7 @@ class ErasedCopies:
         return np.fromiter(found, bool, len(lines))
 
     def __len__(self) -> int:
-        return len(self._first)
+        return len(self._first) - len(self._others)
 
     def _named(self, lines: pa.RecordBatch) -> Iterator[tuple[Line, Arrival]]:
         whole, _ = identify(lines, self._topic)

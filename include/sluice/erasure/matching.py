@@ -37,9 +37,14 @@ class UnknownErasureDimension(LookupError):
 
 @dataclass(frozen=True)
 class JudgedLines:
-    """What is known of lines: which are to be erased, when they happened, and whether no task counts them."""
+    """What is known of lines: which are to be erased, when they happened, and whether no task counts them.
+
+    elsewhere: lines without a time that would be erased, too, had they arrived on a day that is asked for.
+    One may be the first copy of a line that is erased.
+    """
 
     chosen: Bools
+    elsewhere: Bools
     event_ms: Ints
     timed: Bools
     dead: Bools
@@ -68,28 +73,31 @@ class ErasedValue:
         ms, timed = event_time(text, self.topic)
         dead = dead_reason(text, timed, self.limits, refused(lines)).is_valid().to_numpy(False)
         dead |= among(lines, self.barred)
-        chosen = self._asked(lines, np.where(timed, ms, lines.column("arrival").to_numpy()))
-        chosen &= ~are_redacted(lines)
-        rows = np.flatnonzero(chosen)
-        chosen[rows] = self._with_value(text.take(pa.array(rows)), dead[rows])
-        return JudgedLines(chosen, ms, timed, dead)
+        asked = self._of_days(np.where(timed, ms, lines.column("arrival").to_numpy()))
+        found = self._below_cut(lines) & ~are_redacted(lines) & (asked | ~timed)
+        rows = np.flatnonzero(found)
+        found[rows] = self._with_value(text.take(pa.array(rows)), dead[rows])
+        return JudgedLines(found & asked, found & ~asked, ms, timed, dead)
 
     def has_day(self, day: str) -> bool:
         """Whether lines of that day are asked for."""
         last = self.last_day.isoformat() if self.last_day else None
         return (self.first_day is None or day >= self.first_day.isoformat()) and (last is None or day <= last)
 
-    def _asked(self, lines: pa.RecordBatch, when: Ints) -> Bools:
-        """Which lines are below the cut and of the days that are asked for."""
+    def _of_days(self, when: Ints) -> Bools:
+        """Which lines are of the days that are asked for."""
         days = when // DAY_MS
-        found = np.ones(len(lines), bool)
+        found = np.ones(len(when), bool)
         if self.first_day is not None:
             found &= days >= (self.first_day - _EPOCH).days
         if self.last_day is not None:
             found &= days <= (self.last_day - _EPOCH).days
-        if len(lines):
-            end = self.cut.get(lines.column("partition")[0].as_py(), 0)
-            found &= lines.column("offset").to_numpy() < end
+        return found
+
+    def _below_cut(self, lines: pa.RecordBatch) -> Bools:
+        if not len(lines):
+            return np.zeros(0, bool)
+        found: Bools = lines.column("offset").to_numpy() < self.cut.get(lines["partition"][0].as_py(), 0)
         return found
 
     def _with_value(self, text: pa.Array, dead: Bools) -> Bools:

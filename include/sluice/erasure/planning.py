@@ -38,7 +38,8 @@ class PlannedFile:
 class ErasurePlan:
     """What an erasure finds in the archive.
 
-    Redacted lines are copies, too, whoever redacted them: one that came before was the one that was counted.
+    Redacted lines are copies, too, whichever erasure did that: of a line that came again since, the copy that
+    was counted may be among them.
     """
 
     def __init__(self, settings: Settings, topic: str, value: ErasedValue) -> None:
@@ -72,14 +73,13 @@ class ErasurePlan:
     def _add(self, records: pa.RecordBatch) -> None:
         judged = self._value.judge(records)
         rows = np.flatnonzero(judged.chosen)
-        if (before := are_redacted(records)).any():
-            self.copies.add(records.filter(pa.array(before)))
-        known = len(self.copies)
         self.copies.add(records.take(pa.array(rows)))
-        new = {"lines": len(rows), "first copies": len(self.copies) - known}
-        self._found.update(new | {"dead letters": int(judged.dead[rows].sum())})
+        for others in (judged.elsewhere, are_redacted(records)):
+            self.copies.add(records.filter(pa.array(others)), erasing=False)
+        self._found.update({"lines": len(rows), "dead letters": int(judged.dead[rows].sum())})
         self._days.update((judged.event_ms[rows[judged.timed[rows]]] // DAY_MS).tolist())
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{self._found[name]:,} {name}" for name in _PARTS)
+        found = self._found | {"first copies": len(self.copies)}
+        parts = ", ".join(f"{found[name]:,} {name}" for name in _PARTS)
         return f"{parts}; {len(self.files):,} files of the archive, {len(self._days):,} days of event time"

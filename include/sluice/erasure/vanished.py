@@ -34,10 +34,17 @@ from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
 
 
-def delete_vanished(settings: Settings, hbase: HBase, topic: str, days: Collection[date]) -> int:
+def delete_vanished(
+    settings: Settings,
+    hbase: HBase,
+    topic: str,
+    days: Collection[date],
+    uncounted: Collection[PeriodKey] = (),
+) -> int:
     """Delete such results of the periods that touch these days; returns how many rows.
 
-    Periods that are being counted again are left out. Raises what the state's readers raise.
+    Periods that are being counted again are left out. uncounted: those that could not be: nothing counts any
+    series of theirs. Raises what the state's readers raise.
     """
     if not days:
         return 0
@@ -46,13 +53,14 @@ def delete_vanished(settings: Settings, hbase: HBase, topic: str, days: Collecti
     for version in sorted(ranges_of(database, topic)):
         task = TaskStore(database).version(*version)
         rows = _rows(hbase, task, days)
-        waiting = Recounts(database, topic).of([(*version, start) for start in rows])
+        waiting = Recounts(database, topic).of([(*version, start) for start in rows]) - set(uncounted)
         starts = [start for start in sorted(rows) if (*version, start) not in waiting]
+        counted = [key for start in starts if (key := (*version, start)) not in uncounted]
         log = CommitLog(database, topic)
         head = log.head()
         stamp = round(head.committed_at.timestamp() * 1000) + 1 if head else 1
         there = set[bytes]()
-        for series in _series(settings, hbase, topic, [(*version, start) for start in starts]):
+        for series in _series(settings, hbase, topic, counted):
             there.update(result_rows(task, series))
         gone = sorted({row for start in starts for row in rows[start]} - there)
         # What later commits write has a later time than the newest one now.

@@ -75,9 +75,11 @@ class OffsetBounds:
 def starting_positions(committed: Positions, bounds: OffsetBounds) -> tuple[dict[str, int], list[Lost]]:
     """The positions to go on from, and the offsets that are gone.
 
-    Counting goes on at the committed positions, or where Kafka's log starts if that is later.
+    Counting goes on at the committed positions, or where Kafka's log starts if that is later. A partition
+    that Kafka does not have any more, because the topic was made again with fewer, keeps its position: its
+    lines stay counted, and whoever takes a cut from a commit must not leave them out.
     """
-    start: dict[str, int] = {}
+    start = dict(committed)
     lost: list[Lost] = []
     for partition, first in sorted(bounds.first.items()):
         own = bounds.logs[partition]

@@ -61,6 +61,7 @@ from sluice.storage.tables.backfills import (
     Filling,
 )
 from sluice.storage.tables.days import Days
+from sluice.storage.tables.erasures import Erasures
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore
@@ -85,11 +86,21 @@ class NotYet(RuntimeError):
     """What a backfill needs did not come in time."""
 
 
+class ErasureCutShort(RuntimeError):
+    """An erasure died while it replaced a file: the sums are to become less by what it noted."""
+
+    def __init__(self, number: int, topic: str) -> None:
+        super().__init__(
+            f"erasure {number} of topic {topic!r} was cut short, and the sums wait for a file that it began: "
+            "give the same `sluice erase` command again, then ask for the backfill once more"
+        )
+
+
 def run(spark: SparkSession, settings: Settings, number: int) -> Backfill:
     """Carry out a backfill, or what is left of it; returns it as the book has it then.
 
-    Raises UnknownBackfill, NotYet, DaysDropped, DaysExpired, what the task raises on the lines, and what the
-    stores raise while a daemon is away.
+    Raises UnknownBackfill, NotYet, DaysDropped, DaysExpired, ErasureCutShort, what the task raises on the
+    lines, and what the stores raise while a daemon is away.
     """
     book = Backfills(engine(settings))
     backfill = book.get(number)
@@ -139,6 +150,9 @@ class _Run:
         if dropped := [day for day in backfill.days if days.dropped(day)]:
             raise DaysDropped(dropped)
         archive_expiry.check(book.engine, backfill.topic, backfill.days)
+        # None runs beside this: it has the topic's lock then.
+        for dead in sorted(Erasures(book.engine).noted(backfill.topic)):
+            raise ErasureCutShort(dead, backfill.topic)
         task = TaskStore(book.engine).version(backfill.task_id, backfill.version)
         boundary = wait_for(
             lambda: book.boundary(backfill.task_id, backfill.version),

@@ -8,8 +8,8 @@ repeatedly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
@@ -274,19 +274,26 @@ class Backfills:
     def filling(self, backfill: Backfill) -> Iterator[Filling]:
         """The right to change the version's filled days; only one caller has it, others wait.
 
-        The right is a lock of the session that `Filling` writes with. A `Filling` that lost its lock, because
-        PostgreSQL restarted or considered the session dead, fails and can change nothing any more.
+        Nobody has it while somebody has the topic `unfilled`. The right is a lock of the session that
+        `Filling` writes with. A `Filling` that lost its lock, because PostgreSQL restarted or considered the
+        session dead, fails and can change nothing any more.
         """
-        key = sa.func.hashtextextended(f"sluice backfill {backfill.label}", 0)
-        with self.engine.connect() as connection:
-            connection.execute(sa.select(sa.func.pg_advisory_lock(key)))
-            connection.commit()  # the lock belongs to the session, so no transaction needs to stay open
-            try:
-                yield Filling(connection, backfill)
-            finally:
-                with suppress(SQLAlchemyError):  # the session is gone, and the lock with it
-                    connection.execute(sa.select(sa.func.pg_advisory_unlock(key)))
-                    connection.commit()
+        version = sa.func.hashtextextended(f"sluice backfill {backfill.label}", 0)
+        with self.engine.connect() as connection, ExitStack() as held:
+            # The topic's first: who holds that waits for no version's.
+            _lock(held, connection, _topic_key(backfill.topic), "_shared")
+            _lock(held, connection, version)
+            yield Filling(connection, backfill)
+
+    @contextmanager
+    def unfilled(self, topic: str) -> Iterator[Callable[[], None]]:
+        """Let no backfill fill days of the topic, of whatever version; waits for those that do.
+
+        Yields a check, which raises sqlalchemy's OperationalError if the right was lost with its session.
+        """
+        with self.engine.connect() as connection, ExitStack() as held:
+            _lock(held, connection, _topic_key(topic))
+            yield lambda: _check(connection)
 
     def _pointers(self, condition: sa.ColumnElement[bool], *order: Any) -> list[BackfillPointer]:
         t = schema.backfill_blocks
@@ -320,8 +327,7 @@ class Filling:
 
     def hold(self) -> None:
         """Check that the lock is still held. Raises sqlalchemy's OperationalError if it was lost."""
-        with self._connection.begin():
-            self._connection.execute(sa.select(1))
+        _check(self._connection)
 
     def replace(
         self,
@@ -372,6 +378,29 @@ class Filling:
             return
         statement = insert(t).values(topic=own.topic, **key, **values)
         self._connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
+
+
+def _topic_key(topic: str) -> sa.ColumnElement[int]:
+    """Of a lock that a topic's backfills share."""
+    return sa.func.hashtextextended(f"sluice backfills of {topic}", 0)
+
+
+def _lock(held: ExitStack, connection: sa.Connection, key: Any, kind: str = "") -> None:
+    """Take a lock of the session until `held` ends: no transaction needs to stay open."""
+
+    def unlock() -> None:
+        with suppress(SQLAlchemyError):  # the session is gone, and the lock with it
+            connection.execute(sa.select(getattr(sa.func, f"pg_advisory_unlock{kind}")(key)))
+            connection.commit()
+
+    connection.execute(sa.select(getattr(sa.func, f"pg_advisory_lock{kind}")(key)))
+    connection.commit()
+    held.callback(unlock)
+
+
+def _check(connection: sa.Connection) -> None:
+    with connection.begin():
+        connection.execute(sa.select(1))
 
 
 def _filled() -> sa.ColumnElement[bool]:

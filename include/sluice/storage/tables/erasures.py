@@ -43,6 +43,25 @@ class ErasureState(StrEnum):
     REDACTING = "redacting"  # files of the archive are rewritten
     REDACTED = "redacted"  # no file of the archive has such a line; what was counted of them is still there
     FINISHED = "finished"
+    ABANDONED = "abandoned"  # before it redacted any line
+
+
+#: Something is left to do for these.
+OPEN = (ErasureState.REDACTING, ErasureState.REDACTED)
+
+
+class NotAbandoned(ValueError):
+    """The erasure has redacted lines, or has ended."""
+
+    def __init__(self, erasure: Erasure) -> None:
+        said = f"--abandon {erasure.id}: the erasure is {erasure.state} already"
+        if erasure.state in OPEN:
+            said = (
+                f"--abandon {erasure.id}: {erasure.counts.get('lines', 0):,} lines are redacted already, and "
+                "come not back. It has to be finished, or sums and results would differ: give the command of "
+                f"{erasure.requested_by} of {erasure.requested_at:%Y-%m-%d %H:%M} again, with the same value"
+            )
+        super().__init__(said)
 
 
 @dataclass(frozen=True)
@@ -168,7 +187,7 @@ class Erasures:
 
     def unfinished(self, topic: str, *states: ErasureState) -> list[Erasure]:
         """Those of the topic that something is left to do for; with `states` only those in one of them."""
-        left = states or (ErasureState.REDACTING, ErasureState.REDACTED)
+        left = states or OPEN
         return self._read((_t.c.topic == topic) & _t.c.state.in_(left))
 
     def set_state(self, number: int, state: ErasureState) -> None:
@@ -178,6 +197,23 @@ class Erasures:
             connection.execute(sa.update(_t).where(_t.c.id == number).values(**values))
             query = sa.select(_t).where(_t.c.id == number)
             _tell(connection, _erasure(connection.execute(query).one()))
+
+    def abandon(self, number: int, user: str) -> None:
+        """End an erasure that redacted nothing, while nobody is at it. Raises NotAbandoned, LookupError."""
+        own = (_t.c.id == number, _t.c.state.in_(OPEN))
+        noted = sa.select(_files.c.first).where(_files.c.erasure_id == number)
+        erasure = self.get(number)
+        if erasure.counts:
+            raise NotAbandoned(erasure)
+        values = {"state": ErasureState.ABANDONED, "finished_at": sa.func.now()}
+        with self.engine.begin() as connection:
+            if not connection.execute(sa.update(_t).where(*own, ~noted.exists()).values(**values)).rowcount:
+                raise NotAbandoned(self.get(number))
+            after = f"erasure {number} is abandoned: no line is erased"
+            history.record(
+                connection, who=user, what="topic", name=erasure.topic, action="erased", after=after
+            )
+            _tell(connection, number)
 
     def note(self, note: ErasureNote) -> None:
         """Note what becomes of the sums once the file with this claim stands."""
@@ -193,6 +229,11 @@ class Erasures:
         with self.engine.connect() as connection:
             rows = connection.execute(sa.select(_files).where(*_at(topic, topic_id, partition))).all()
         return [ErasureNote(**{**row._mapping, "account": FileErasure.of(row.account)}) for row in rows]
+
+    def noted(self, topic: str) -> set[int]:
+        """The topic's erasures with notes that are not booked."""
+        with self.engine.connect() as connection:
+            return set(connection.scalars(sa.select(_files.c.erasure_id).where(_files.c.topic == topic)))
 
     def forget(self, note: ErasureNote) -> None:
         """Delete a note whose file never got its name."""
