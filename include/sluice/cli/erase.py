@@ -37,6 +37,16 @@ class BadErasure(ValueError):
     """An option of the command is missing, or does not go with another."""
 
 
+OfDimension = Annotated[
+    str, typer.Option(metavar="NAME", help="A dimension of the topic's tasks, or a field of its format.")
+]
+OfValue = Annotated[
+    str, typer.Option(metavar="TEXT", help="Whose lines are erased; - reads it from standard input.")
+]
+Abandoned = Annotated[
+    int | None,
+    typer.Option("--abandon", metavar="ID", help="End an erasure that has redacted nothing yet."),
+]
 FromDay = Annotated[
     dt.datetime | None,
     typer.Option("--from", formats=["%Y-%m-%d"], metavar="DAY", help="The first day of event time (UTC)."),
@@ -49,20 +59,13 @@ ToDay = Annotated[
 
 def erase(
     topic: Annotated[str, typer.Argument(metavar="[TOPIC]", help="The topic's name.")] = "",
-    dimension: Annotated[
-        str, typer.Option(metavar="NAME", help="A dimension of the topic's tasks, or a field of its format.")
-    ] = "",
-    value: Annotated[
-        str, typer.Option(metavar="TEXT", help="Whose lines are erased; - reads it from standard input.")
-    ] = "",
+    dimension: OfDimension = "",
+    value: OfValue = "",
     first: FromDay = None,
     last: ToDay = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be erased.")] = False,
-    abandoned: Annotated[
-        int | None,
-        typer.Option("--abandon", metavar="ID", help="End an erasure that has redacted nothing yet."),
-    ] = None,
+    abandoned: Abandoned = None,
     list_: Annotated[bool, typer.Option("--list", help="Only show the erasures there were.")] = False,
 ) -> None:
     """Erase all lines of a topic whose dimension has a value: a person's right to be forgotten.
@@ -74,15 +77,13 @@ def erase(
     are gone are deleted. Published days are computed again by the next night, or at once by `sluice nightly`.
     Kafka deletes no single records: all that are archived and counted are deleted.
 
-    A task that cannot be counted again, because its metric raises on a line for example, loses its state and
-    its results of these days. It is named, and the exit code is 1. Once its metric is mended, `sluice
-    rebuild` counts it.
+    A task that cannot be counted again, because its metric raises for example, loses its state and results of
+    these days. It is named, and the exit code is 1. Once it is mended, `sluice rebuild` counts it.
 
     Lines that come after the command began are not erased. A command that was cut short goes on if the same
     one is given again. Who asked, when, and how many lines are recorded; of the value only a salted hash is.
 
-    An unfinished erasure keeps the topic's days from being published. If its value was mistyped, --abandon
-    ends it, as long as it has redacted no line.
+    Until an erasure is finished, no day of the topic is published. --abandon ends one that redacted no line.
 
     Examples:
       sluice erase logs --dimension client --value 10.0.0.1 --dry-run
@@ -91,27 +92,33 @@ def erase(
       sluice erase --list
     """
     from sluice.erasure.redaction_run import planned
-    from sluice.erasure.request import ErasureRequest
     from sluice.runtime.settings import get_settings
 
     settings = get_settings()
     if list_:
         _list(settings, topic)
-        return
-    if abandoned is not None:
+    elif abandoned is not None:
         _abandon(settings, topic, abandoned)
-        return
+    else:
+        asked = _asked(topic, dimension, value, _days(first, last))
+        if dry_run:
+            lines = asked.lines(settings, asked.newest_cut(settings))
+            typer.echo(f"{topic}: {planned(settings, topic, lines)} would be erased")
+        else:
+            _erase(settings, asked)
+
+
+def _asked(
+    topic: str, dimension: str, value: str, days: tuple[dt.date | None, dt.date | None]
+) -> ErasureRequest:
+    from sluice.erasure.request import ErasureRequest
+
     if not (topic and dimension and value):
         raise BadErasure("name the TOPIC, the --dimension and the --value (- reads it from standard input)")
     text = sys.stdin.readline().rstrip("\n") if value == STANDARD_INPUT else value
-    asked = ErasureRequest(topic, dimension, text, *_days(first, last))
     if not text:
         raise BadErasure("--value: it is empty, so no line has it")
-    if dry_run:
-        lines = asked.lines(settings, asked.newest_cut(settings))
-        typer.echo(f"{topic}: {planned(settings, topic, lines)} would be erased")
-    else:
-        _erase(settings, asked)
+    return ErasureRequest(topic, dimension, text, *days)
 
 
 def _days(first: dt.datetime | None, last: dt.datetime | None) -> tuple[dt.date | None, dt.date | None]:

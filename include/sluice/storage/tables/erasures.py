@@ -30,7 +30,7 @@ _t, _files = schema.erasures, schema.erased_files
 ALERTS = "erasure"
 UNFINISHED = (
     "is not finished. Until it is, days of the topic are not published and its archive is not compacted: "
-    "give the same `sluice erase` command again"
+    "give the same `sluice erase` command again. One that has redacted no line can be ended with --abandon"
 )
 SALT_BYTES = 16
 #: Rows of samples and dead letters that are looked at or deleted in a statement.
