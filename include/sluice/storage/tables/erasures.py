@@ -213,7 +213,7 @@ class Erasures:
             history.record(
                 connection, who=user, what="topic", name=erasure.topic, action="erased", after=after
             )
-            _tell(connection, number)
+            _tell(connection, _erasure(connection.execute(sa.select(_t).where(_t.c.id == number)).one()))
 
     def note(self, note: ErasureNote) -> None:
         """Note what becomes of the sums once the file with this claim stands."""
@@ -253,11 +253,11 @@ def tell(connection: sa.Connection) -> None:
 
 
 def _tell(connection: sa.Connection, erasure: Erasure) -> None:
-    """Raise the alert of an erasure that is not finished, or clear it."""
+    """Raise the alert of an erasure that something is left to do for, or clear it."""
     name = f"erasure {erasure.id}:"  # no other's name begins so
     says = f"erasure {erasure.id} of topic {erasure.topic}, asked for by {erasure.requested_by}, {UNFINISHED}"
-    finished = erasure.state == ErasureState.FINISHED
-    alerts.sync_within(connection, ALERTS, {} if finished else {name: says}, prefix=name)
+    over = erasure.state not in OPEN
+    alerts.sync_within(connection, ALERTS, {} if over else {name: says}, prefix=name)
 
 
 def redacted_since(connection: sa.Connection, topic: str, days: Mapping[date, datetime]) -> dict[date, int]:
