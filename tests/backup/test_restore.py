@@ -28,7 +28,7 @@ from sluice.storage.tables import schema
 from sluice_lab.bench.databases import empty_database
 from tests.backup import stores
 
-OLDER = "0032_rebuilds_that_wait"
+OLDER = "0032"
 STEPS = ["up", "databases", "files", "tables", "archive", "down"]
 
 
