@@ -68,7 +68,7 @@ def test_one_that_counts_has_all_of_its_ranges(database: sa.Engine) -> None:
 
 def test_the_first_arrival_is_that_of_all_files_and_clocks_may_differ() -> None:
     files = [
-        IndexedFile(TOPIC, "id", 0, n, n + 1, 1, 1, 9, {}, 0, "/raw", round(at.timestamp() * 1000))
+        IndexedFile(TOPIC, "id", 0, n, n + 1, 1, 1, 9, {}, 0, "/raw", round(at.timestamp() * 1000), 0)
         for n, at in enumerate((DAY + timedelta(days=1), DAY, DAY + timedelta(days=2)))
     ]
     assert first_arrival(files) == DAY - CLOCKS_APART
