@@ -83,6 +83,7 @@ def run(quick: bool = False, days: int | None = None) -> Outcome:
         reads = {}
         for name, own in (("new", new(how)), ("old", how)):
             where = stack.enter_context(database(settings, f"bench_read_{name}"))
+            TaskStore(engine(where)).apply(workload.tasks(TASKS), "bench")
             reads[name] = OldReads(where, own, extent)
             sys.stderr.write(f"  {NAME}: {reads[name].commits():,} rows of commits are left ({name})\n")
         read = alternately({name: each.laps for name, each in reads.items()}, READS, warm=2)
