@@ -135,7 +135,7 @@ class Days:
     def marked(self) -> list[date]:
         """The days that must be computed again and can be, in order."""
         known, expired = self._days(schema.days.c.topic == self.topic), self.expired()
-        return [each.day for each in known if each.day not in expired and self.superseded(each)]
+        return self._out_of_date([each for each in known if each.day not in expired])
 
     def superseded_among(self, days: Collection[date]) -> list[date]:
         """Those of these days, all over, that are published and must be computed again, in order."""
@@ -143,14 +143,7 @@ class Days:
             return []
         t = schema.days.c
         published = sa.and_(t.published_at.is_not(None), t.day < today(), _between(t.day, days))
-        known = [each for each in self._days(published) if each.day in days]
-
-        def read() -> dict[date, str]:
-            with self.engine.connect() as connection:
-                return out_of_date(connection, self.topic, known)
-
-        late = patiently(read, PATIENCE_SECONDS)
-        return [each.day for each in known if each.day in late]
+        return self._out_of_date([each for each in self._days(published) if each.day in days])
 
     def with_lines(self) -> list[date]:
         """The days of event time (UTC) for which the speed layer counted lines, in order."""
@@ -231,6 +224,16 @@ class Days:
             for partition, position in [*row.cut.items(), *(row.published_cut or {}).items()]:
                 found.setdefault(int(partition), set()).add(int(position))
         return found
+
+    def _out_of_date(self, known: Sequence[Day]) -> list[date]:
+        """Those of these days that are, in their order."""
+
+        def read() -> dict[date, str]:
+            with self.engine.connect() as connection:
+                return out_of_date(connection, self.topic, known)
+
+        late = patiently(read, PATIENCE_SECONDS)
+        return [each.day for each in known if each.day in late]
 
     def _days(self, condition: sa.ColumnElement[bool]) -> list[Day]:
         query = sa.select(schema.days).where(schema.days.c.topic == self.topic, condition)
