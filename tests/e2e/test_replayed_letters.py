@@ -12,15 +12,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from kafka import KafkaProducer
 
 from sluice.stack.environment import environment
 from sluice.storage.postgres import engine
 from sluice.storage.tables.dead_letters import LetterFilter, groups
-from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
-from sluice_lab.bench.headers import to_headers
 from sluice_lab.waiting import until
+from tests.e2e.half_of_a_file import send
 from tests.e2e.running import COMMAND_SECONDS, Platform
 from tests.e2e.test_lost_tail import at_rest
 
@@ -54,19 +52,6 @@ def line(number: int) -> bytes:
     return json.dumps({"at": f"{DAY}T10:00:00Z", "n": f"n{number}", "filling": filling}).encode()
 
 
-def send(platform: Platform, topic: str) -> None:
-    """Half of the lines as those of a file, half as those of a producer that knows nothing of identities."""
-    producer = KafkaProducer(bootstrap_servers=platform.settings.kafka.bootstrap, acks="all", linger_ms=5)
-    key, at = identity_key(platform.settings), 0
-    for number in range(LINES):
-        text = line(number)
-        headers = to_headers("web7", "shop.log", at, text, key) if number % 2 else []
-        producer.send(topic, text, headers=headers, partition=number % 2)
-        at += len(text) + 1 if number % 2 else 0
-    producer.send(topic, b"no line of anything", partition=0)
-    producer.close()
-
-
 def test_each_replayed_line_counts_once_in_both_layers(
     platform: Platform, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -77,7 +62,7 @@ def test_each_replayed_line_counts_once_in_both_layers(
     for arguments, text in ((("topics", "apply"), TOPICS), (("tasks", "apply"), TASKS)):
         done = platform.sluice(*arguments, "-f", "-", text=text.format(wrong=wrong, right=right))
         assert done.returncode == 0, done.stderr
-    send(platform, wrong)
+    send(platform.settings, wrong, [*map(line, range(LINES)), b"no line of anything"])
     hops = at_rest(platform, wrong)
     assert (hops.online, hops.dead_lettered) == (0, LINES + 1), hops
     dry = ("deadletters", "replay", wrong, "--into", right, "--dry-run", "--format", "json")

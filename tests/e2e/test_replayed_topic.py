@@ -11,14 +11,12 @@ import sys
 from collections import Counter
 
 import pytest
-from kafka import KafkaProducer
 
 from sluice.archive import index
 from sluice.stack.environment import environment
-from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
-from sluice_lab.bench.headers import to_headers
 from sluice_lab.waiting import until
+from tests.e2e.half_of_a_file import send
 from tests.e2e.running import COMMAND_SECONDS, Platform
 from tests.e2e.test_lost_tail import at_rest
 
@@ -46,18 +44,6 @@ def line(number: int) -> bytes:
     return json.dumps({"at": int(AT.timestamp()) + number, "n": f"n{number}"}).encode()
 
 
-def send(platform: Platform, topic: str) -> None:
-    """Half of the lines as those of a file, half as those of a producer that knows nothing of identities."""
-    producer = KafkaProducer(bootstrap_servers=platform.settings.kafka.bootstrap, acks="all", linger_ms=5)
-    key, at = identity_key(platform.settings), 0
-    for number in range(LINES):
-        text = line(number)
-        headers = to_headers("web7", "shop.log", at, text, key) if number % 2 else []
-        producer.send(topic, text, headers=headers, partition=number % 2)
-        at += len(text) + 1 if number % 2 else 0
-    producer.close()
-
-
 def test_lines_of_1970_are_of_their_day_in_both_layers(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,7 +55,7 @@ def test_lines_of_1970_are_of_their_day_in_both_layers(
         for kind, text in (("topics", TOPIC), ("tasks", TASK)):
             done = platform.sluice(kind, "apply", "-f", "-", text=text.format(name=topic, form=form))
             assert done.returncode == 0, done.stderr
-    send(platform, wrong)
+    send(platform.settings, wrong, map(line, range(LINES)))
     hops = at_rest(platform, wrong)
     assert (hops.online, hops.dead_lettered, hops.disagreements) == (LINES, 0, ()), hops
     assert set(index.positions(platform.settings, wrong)) == {0, 1}

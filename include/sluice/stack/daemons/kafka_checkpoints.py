@@ -30,9 +30,10 @@ _WITHOUT = {
     "log-start-offset-checkpoint": "records that were deleted from a log's oldest file are there again",
     "cleaner-offset-checkpoint": "Kafka cleans its own topics from their beginning",
 }
-_EPOCHS = "leader-epoch-checkpoint"
+#: The fifth.
+EPOCHS = "leader-epoch-checkpoint"
 #: An entry of the four, and one of the fifth.
-_OFFSET_ENTRY, _EPOCH_ENTRY = re.compile(r"\S+ \d+ \d+"), re.compile(r"\d+ \d+")
+_OFFSET_ENTRY, EPOCH_ENTRY = re.compile(r"\S+ \d+ \d+"), re.compile(r"\d+ \d+")
 #: How a batch begins: its first offset, its length without these two, its leader's epoch, its format.
 _BATCH, _BEFORE_LENGTH, _FORMAT = Struct(">qiib"), 12, 2
 
@@ -45,8 +46,8 @@ def mend(settings: Settings) -> None:
         if path.exists() and entries(path, _OFFSET_ENTRY) is None:
             _set_aside(data, path, then)
     for folder in sorted({log.parent for log in data.glob("*/*.log")}):
-        path = folder / _EPOCHS
-        known = entries(path, _EPOCH_ENTRY) if path.exists() else []
+        path = folder / EPOCHS
+        known = entries(path, EPOCH_ENTRY) if path.exists() else []
         if known:
             continue
         made = list(epochs(folder))

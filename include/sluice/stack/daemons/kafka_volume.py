@@ -19,6 +19,7 @@ from pathlib import Path
 
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
+from sluice.stack.daemons.kafka_checkpoints import EPOCH_ENTRY, EPOCHS, entries
 from sluice.stack.log import DaemonLog
 
 #: In the volume, where Kafka takes no notice of it.
@@ -93,9 +94,8 @@ def epochs_in(volume: Path) -> dict[str, int]:
     A partition without one never had a leader. Of what Kafka cannot read it will say so itself.
     """
     found = {}
-    for path in volume.glob("*/leader-epoch-checkpoint"):
-        entries = path.read_text(errors="replace").split("\n")[2:]  # behind version and number
-        epochs = [int(each.split(" ")[0]) for each in entries if re.fullmatch(r"\d+ \d+", each)]
+    for path in volume.glob(f"*/{EPOCHS}"):
+        epochs = [int(each.split(" ")[0]) for each in entries(path, EPOCH_ENTRY) or ()]
         if _PARTITION.fullmatch(path.parent.name) and epochs:
             found[path.parent.name] = max(epochs)
     return found
