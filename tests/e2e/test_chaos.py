@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from sluice.stack.environment import environment
-from sluice_lab.chaos.draws import FaultKind, LongestFaults
+from sluice_lab.chaos.draws import USUAL, FaultKind
 from sluice_lab.chaos.front_ends import HOSTS, log_file
 from sluice_lab.chaos.run import ChaosPlan, run
 from sluice_lab.chaos.stores import TOPIC
@@ -45,7 +45,7 @@ def test_six_faults(noted: Platform) -> None:
             subprocess.run(command, env=environment(settings), check=True, timeout=COMMAND_SECONDS)
         return []
 
-    kinds, longest = (FaultKind.KILL, FaultKind.STOP), LongestFaults(stop=10.0)
+    kinds, longest = (FaultKind.KILL, FaultKind.STOP), {**USUAL, FaultKind.STOP: 10.0}
     plan = ChaosPlan(FAULTS, SEED, kinds, longest, rate=40, days=DAYS)
     report = run(settings, plan, nights, print)
     assert report.problems == []

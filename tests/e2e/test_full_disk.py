@@ -25,7 +25,7 @@ from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.stack.progress import CountingState
 from sluice_lab.access_lines import access_lines
-from sluice_lab.chaos import full_disk
+from sluice_lab.chaos import file_systems, full_disk
 from sluice_lab.chaos.draws import FaultKind
 from sluice_lab.chaos.own_instance import INSTANCE
 from sluice_lab.chaos.report import JSON_FILE, read
@@ -43,12 +43,12 @@ BELOW_RESERVE, LINES, QUIET_SECONDS = 200 << 20, 400, 4.0
 
 @pytest.fixture
 def small_disk(platform: Platform, tmp_path: Path) -> Iterator[Path]:
-    if why := full_disk.why_none(platform.settings):
+    if why := file_systems.why_none(platform.settings):
         pytest.skip(why)
     folder = platform.settings.home / "data" / "small"
-    full_disk.give_file_system(tmp_path / "image", folder, SIZE)
+    file_systems.give_file_system(tmp_path / "image", folder, SIZE)
     yield folder
-    full_disk.take_file_system(folder)
+    file_systems.take_file_system(folder)
     folder.rmdir()
 
 
@@ -92,7 +92,7 @@ def test_lines_wait_in_the_files_and_then_all_count(platform: Platform, small_di
 @pytest.mark.long
 @pytest.mark.timeout(TIMEOUT_SECONDS)
 def test_the_disks_of_datanode_kafka_and_postgres_are_full_and_no_line_is_lost(tmp_path: Path) -> None:
-    if why := full_disk.why_none(Settings(instance=INSTANCE, home=tmp_path)):
+    if why := file_systems.why_none(Settings(instance=INSTANCE, home=tmp_path)):
         pytest.skip(why)
     plain = {name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")}
     options = ["--faults", "3", "--seed", f"{SEED}", "--kinds", FaultKind.FULL_DISK, "--out", str(tmp_path)]

@@ -15,8 +15,8 @@ from pathlib import Path
 from sluice.cli.errors import explain
 from sluice.runtime.settings import get_settings
 from sluice.stack.networking import network
-from sluice_lab.chaos import full_disk
-from sluice_lab.chaos.draws import LONG, FaultKind, LongestFaults
+from sluice_lab.chaos import file_systems
+from sluice_lab.chaos.draws import LONG, OF_DISK, USUAL, FaultKind
 from sluice_lab.chaos.own_instance import INSTANCE, alone, begin
 
 INTERRUPTED = 130
@@ -35,8 +35,8 @@ def main(arguments: Sequence[str]) -> int:
     with alone(settings):
         begin(settings)
         kinds = tuple(FaultKind(kind) for kind in options.kinds.split(","))
-        if FaultKind.FULL_DISK in kinds and not full_disk.why_none(settings):
-            full_disk.mount(settings)
+        if not OF_DISK.isdisjoint(kinds) and not file_systems.why_none(settings):
+            file_systems.mount(settings)
         network.open_and_enter(settings, lambda text: print(text, flush=True))
         from sluice_lab.chaos.run import ChaosPlan  # after the network: these imports start threads
         from sluice_lab.chaos.session import session
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
             faults=options.faults,
             seed=options.seed,
             kinds=kinds,
-            longest=LONG if options.long else LongestFaults(),
+            longest=LONG if options.long else USUAL,
             rate=options.rate,
             without=frozenset(pair(text) for text in options.without),
         )
@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--without", action="append", default=[], metavar="KIND:PART")
     made.add_argument("--rate", type=float, default=60.0, help="lines a second")
     made.add_argument("--out", type=Path, required=True, help="the folder of the report")
-    made.add_argument("--long", action="store_true", help="longer stops and partitions")
+    made.add_argument("--long", action="store_true", help="faults that last longer")
     made.add_argument("--keep", action="store_true", help="leave the platform up")
     return made
 

@@ -23,18 +23,28 @@ class FaultKind(StrEnum):
     PARTITION = "partition"  # no packet passes its ports for a while
     POWER_CUT = "power cut"  # SIGKILL, and its files lose what was not on the disk
     FULL_DISK = "full disk"  # its file system has no byte left for a while
+    SLOW_NETWORK = "slow network"  # a share of the packets of its ports is lost for a while
+    SLOW_DISK = "slow disk"  # its file system takes writes only now and then for a while
 
 
-@dataclass(frozen=True)
-class LongestFaults:
-    """How long a part is stopped or cut off, or its disk is full, at most (seconds)."""
-
-    stop: float = 30.0
-    partition: float = 30.0
-    full_disk: float = 30.0
-
-
-LONG = LongestFaults(stop=120.0, partition=60.0, full_disk=300.0)
+#: Kinds that happen to a part's ports, and kinds that happen to its own file system.
+OF_NETWORK = frozenset({FaultKind.PARTITION, FaultKind.SLOW_NETWORK})
+OF_DISK = frozenset({FaultKind.FULL_DISK, FaultKind.SLOW_DISK})
+#: How long a fault of each kind lasts at most, in seconds; one that is not here is over at once.
+USUAL: Mapping[FaultKind, float] = {
+    FaultKind.STOP: 30.0,
+    FaultKind.PARTITION: 30.0,
+    FaultKind.FULL_DISK: 30.0,
+    FaultKind.SLOW_NETWORK: 30.0,
+    FaultKind.SLOW_DISK: 30.0,
+}
+LONG: Mapping[FaultKind, float] = {
+    FaultKind.STOP: 120.0,
+    FaultKind.PARTITION: 60.0,
+    FaultKind.FULL_DISK: 300.0,
+    FaultKind.SLOW_NETWORK: 60.0,
+    FaultKind.SLOW_DISK: 120.0,
+}
 
 
 @dataclass(frozen=True)
@@ -53,24 +63,20 @@ def draws(
     pairs: Mapping[FaultKind, Sequence[str]],
     number: int,
     seed: int,
-    longest: LongestFaults | None = None,
+    longest: Mapping[FaultKind, float] = USUAL,
 ) -> list[DrawnFault]:
     """So many faults, evenly over the pairs of a kind and a part.
 
     pairs: the parts to which each kind can happen. Every pair comes once before one comes again.
+    longest: how long a fault of each kind lasts at most (seconds).
     """
-    dice, longest = random.Random(seed), longest or LongestFaults()  # noqa: S311
-    limits = {
-        FaultKind.STOP: longest.stop,
-        FaultKind.PARTITION: longest.partition,
-        FaultKind.FULL_DISK: longest.full_disk,
-    }
+    dice = random.Random(seed)  # noqa: S311
     deck = _shuffled([(kind, part) for kind, parts in pairs.items() for part in parts], dice)
-    return [_drawn(*next(deck), limits, dice) for _ in range(number)]
+    return [_drawn(*next(deck), longest, dice) for _ in range(number)]
 
 
-def _drawn(kind: FaultKind, part: str, limits: Mapping[FaultKind, float], dice: random.Random) -> DrawnFault:
-    most = limits.get(kind, 0.0)
+def _drawn(kind: FaultKind, part: str, longest: Mapping[FaultKind, float], dice: random.Random) -> DrawnFault:
+    most = longest.get(kind, 0.0)
     return DrawnFault(
         kind=kind,
         part=part,

@@ -13,8 +13,9 @@ import psutil
 from sluice.runtime import holds
 from sluice.runtime.holds import Hold
 from sluice.runtime.settings import Settings
-from sluice_lab.chaos import full_disk, partition, parts, unsynced
+from sluice_lab.chaos import full_disk, packet_loss, parts, slow_disk, unsynced
 from sluice_lab.chaos.draws import CUT_BYTES, DrawnFault, FaultKind
+from sluice_lab.chaos.file_systems import FOLDERS
 from sluice_lab.chaos.parts import ChaosPart
 from sluice_lab.chaos.stores import STORES
 from sluice_lab.waiting import until
@@ -52,7 +53,7 @@ class DoneFault:
 def carry_out(
     settings: Settings, fault: DrawnFault, known: Mapping[str, ChaosPart], sleep: Sleep = time.sleep
 ) -> DoneFault:
-    """Make the fault happen, and return once it is over. Raises NothingToHit, NotCutOff, IntakeGoesOn."""
+    """Make the fault happen, and return once it is over. Raises NothingToHit, RuleRefused, IntakeGoesOn."""
     done = DoneFault()
     match fault.kind:
         case FaultKind.KILL:
@@ -62,7 +63,13 @@ def carry_out(
             with stopped(found):
                 sleep(fault.seconds)
         case FaultKind.PARTITION:
-            with partition.cut_off(parts.ports(settings, fault.part)):
+            with packet_loss.lost(parts.ports(settings, fault.part), packet_loss.ALL_PERCENT):
+                sleep(fault.seconds)
+        case FaultKind.SLOW_NETWORK:
+            with packet_loss.lost(parts.ports(settings, fault.part), packet_loss.SLOW_PERCENT):
+                sleep(fault.seconds)
+        case FaultKind.SLOW_DISK:
+            with slow_disk.slow(settings.home / FOLDERS[fault.part]):
                 sleep(fault.seconds)
         case FaultKind.POWER_CUT:
             roots = [_process(settings, known[name]) for name in STORES[fault.part].killed]

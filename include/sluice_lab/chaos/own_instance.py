@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from sluice.runtime.one_at_a_time import one_at_a_time
 from sluice.runtime.settings import Settings
 from sluice.stack import shutdown
-from sluice_lab.chaos import full_disk
+from sluice_lab.chaos import file_systems
 
 INSTANCE = "chaos"
 #: This file says that the instance was made by chaos, and so may be deleted.
@@ -39,8 +39,9 @@ def begin(settings: Settings) -> None:
                 f"instance {settings.instance!r} has data that chaos did not make, in {home}: chaos would "
                 f"damage it. Delete it first: `sluice --instance {settings.instance} reset`"
             )
+        file_systems.wake(settings)
         shutdown.abandon(settings)
-        full_disk.unmount(settings)
+        file_systems.unmount(settings)
         shutil.rmtree(home)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     (home / OWNED).touch()

@@ -16,8 +16,8 @@ from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, entry, jobs, supervisord
 from sluice.stack.progress import DriverState, SpeedLayerProgress
-from sluice_lab.chaos import full_disk
-from sluice_lab.chaos.draws import FaultKind
+from sluice_lab.chaos.draws import OF_DISK, OF_NETWORK, FaultKind
+from sluice_lab.chaos.file_systems import FOLDERS
 from sluice_lab.chaos.stores import STORES
 
 WATCH = "watch"
@@ -74,14 +74,11 @@ def pairs(
     names = [part.name for part in parts]
 
     def possible(kind: FaultKind, name: str) -> bool:
-        match kind:
-            case FaultKind.PARTITION:
-                return bool(ports(settings, name))
-            case FaultKind.POWER_CUT:
-                return name in STORES
-            case FaultKind.FULL_DISK:
-                return name in full_disk.FOLDERS
-        return True
+        if kind in OF_NETWORK:
+            return bool(ports(settings, name))
+        if kind in OF_DISK:
+            return name in FOLDERS
+        return kind != FaultKind.POWER_CUT or name in STORES
 
     return {kind: [name for name in names if possible(kind, name)] for kind in kinds}
 

@@ -14,8 +14,8 @@ from sluice.results.layer_results import ResultLayer
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.storage.tables import open_losses
-from sluice_lab.chaos import full_disk, partition, parts, truth, unsynced
-from sluice_lab.chaos.draws import DrawnFault, FaultKind, LongestFaults, draws
+from sluice_lab.chaos import file_systems, packet_loss, parts, truth, unsynced
+from sluice_lab.chaos.draws import OF_DISK, OF_NETWORK, USUAL, DrawnFault, FaultKind, draws
 from sluice_lab.chaos.faults import DoneFault, Sleep, carry_out
 from sluice_lab.chaos.front_ends import DAYS, HOSTS, EmulatedFrontEnds, log_file
 from sluice_lab.chaos.parts import ChaosPart
@@ -42,7 +42,7 @@ class ChaosPlan:
     faults: int
     seed: int
     kinds: tuple[FaultKind, ...] = tuple(FaultKind)
-    longest: LongestFaults = field(default_factory=LongestFaults)
+    longest: Mapping[FaultKind, float] = field(default_factory=lambda: USUAL)
     rate: float = 60.0
     days: tuple[dt.date, ...] = DAYS
     without: frozenset[tuple[FaultKind, str]] = frozenset()  # pairs of a kind and a part
@@ -65,9 +65,9 @@ class NotRecovered(RuntimeError):
 def left_out(settings: Settings, kinds: Iterable[FaultKind]) -> dict[FaultKind, str]:
     """Those kinds that cannot happen here, and why."""
     needs: Mapping[FaultKind, Callable[[], str]] = {
-        FaultKind.PARTITION: lambda: partition.why_not(settings),
+        **dict.fromkeys(OF_NETWORK, lambda: packet_loss.why_not(settings)),
+        **dict.fromkeys(OF_DISK, lambda: file_systems.why_not(settings)),
         FaultKind.POWER_CUT: lambda: unsynced.why_not(settings.home),
-        FaultKind.FULL_DISK: lambda: full_disk.why_not(settings),
     }
     return {kind: why for kind in kinds if kind in needs and (why := needs[kind]())}
 

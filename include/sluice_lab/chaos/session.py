@@ -15,7 +15,7 @@ from sluice.runtime import days
 from sluice.runtime.settings import Settings, get_settings
 from sluice.stack import shutdown
 from sluice.stack.airflow.rest_api import Airflow
-from sluice_lab.chaos import full_disk
+from sluice_lab.chaos import file_systems
 from sluice_lab.chaos.report import ChaosReport, markdown
 from sluice_lab.chaos.run import ChaosPlan, run
 
@@ -31,8 +31,9 @@ def session(settings: Settings, plan: ChaosPlan, out: Path, *, keep: bool) -> Ch
     finally:
         if not keep:
             say(f"stopping the instance; its logs stay in {settings.home}")
+            file_systems.wake(settings)
             shutdown.abandon(settings)
-            full_disk.unmount(settings)
+            file_systems.unmount(settings)
 
 
 def _run(settings: Settings, plan: ChaosPlan, out: Path) -> ChaosReport:

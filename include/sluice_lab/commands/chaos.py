@@ -31,7 +31,7 @@ Without = Annotated[
 Rate = Annotated[float, typer.Option(min=1.0, max=10_000.0, help="Lines a second that are written.")]
 Longer = Annotated[
     bool,
-    typer.Option("--long", help="Stops of up to 120 s, partitions of up to 60 s, full disks of up to 300 s."),
+    typer.Option("--long", help="Faults that last up to 120 s, on the network 60 s, full disks 300 s."),
 ]
 Out = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Gets chaos.json and chaos.md. Default: var/bench.")
@@ -58,10 +58,10 @@ def chaos(
     """Let faults happen to every part of a platform while lines are written, and count every line.
 
     It starts an instance of its own, `chaos`, which begins empty. Two emulated front-ends write lines, and
-    faults are drawn, evenly over all pairs of a kind and a part: kill, stop, partition, power cut, full disk.
-    Each recovery is timed. At the end no more lines are written; the archive is verified, and repaired if it
-    must be; the nights of the lines' days are computed, and each task's results of both layers are held
-    against DuckDB over the files. docs/reliability.md says what the kinds are.
+    faults are drawn, evenly over all pairs of a kind and a part: kill, stop, partition, power cut, full disk,
+    slow network, slow disk. Each recovery is timed. At the end no more lines are written; the archive is
+    verified, and repaired if it must be; the nights of the lines' days are computed, and each task's results
+    of both layers are held against DuckDB over the files. docs/reliability.md says what the kinds are.
 
     Examples:
       sluice lab chaos --faults 20 --seed 7

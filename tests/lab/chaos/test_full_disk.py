@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,44 +13,10 @@ from sluice.runtime.settings import Settings
 from sluice.stack import disks
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.disk_guard import DiskGuard
-from sluice_lab.chaos import faults, full_disk
+from sluice_lab.chaos import faults, file_systems, full_disk
 from sluice_lab.chaos.draws import DrawnFault, FaultKind
-from sluice_lab.chaos.full_disk import FOLDERS
+from sluice_lab.chaos.file_systems import FOLDERS
 from tests.repeated import repeated
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(instance="chaos", home=tmp_path)
-
-
-@pytest.fixture
-def mounted(settings: Settings) -> Iterator[Settings]:
-    if why := full_disk.why_none(settings):
-        pytest.skip(why)
-    full_disk.mount(settings)
-    yield settings
-    full_disk.unmount(settings)
-
-
-def test_stores_that_share_a_file_system_are_not_filled(settings: Settings) -> None:
-    assert full_disk.why_not(settings)
-
-
-def test_only_root_may_mount(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 7)
-    assert full_disk.why_none(settings) == full_disk.why_not(settings) == "only root may mount file systems"
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setenv("PATH", "")
-    assert full_disk.why_none(settings).startswith("there is no mkfs.ext4 (Debian:")
-
-
-@pytest.mark.slow
-def test_each_store_has_an_empty_file_system_of_its_own(mounted: Settings) -> None:
-    assert full_disk.why_not(mounted) == ""
-    found = {disk.folders for disk in disks.look(mounted)}
-    assert found == {("home",), *((folder,) for folder in FOLDERS.values())}
-    assert [list((mounted.home / folder).iterdir()) for folder in FOLDERS.values()] == [[]] * len(FOLDERS)
 
 
 @pytest.mark.slow
@@ -77,7 +41,7 @@ def test_it_is_nearly_full_then_full_then_empty_also_if_the_run_is_interrupted(m
         interrupted()
     file.unlink()
     assert before - kafka().free < 1 << 20
-    images = mounted.home / full_disk.IMAGES
+    images = mounted.home / file_systems.IMAGES
     assert sum(path.stat().st_blocks * 512 for path in images.iterdir()) < 100 << 20
 
 

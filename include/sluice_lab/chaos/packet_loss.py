@@ -1,7 +1,8 @@
-"""Cuts ports off, inside the instance's own network, by a table of nftables.
+"""Loses packets of ports, inside the instance's own network, by a table of nftables.
 
 All parts talk over one loopback interface, where a rule knows nothing but ports. So a part is cut off from
-all others: no packet from or to one of its ports arrives.
+all others when all packets from and to its ports are lost. If some of them are, it is a slow peer of all
+others: TCP sends these packets again, the first time after 0.2 s (RFC 6298, with Linux's minimum).
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ from sluice.runtime.settings import Settings
 TABLE = "sluice_chaos"
 
 
-class NotCutOff(RuntimeError):
+#: How many of 100 packets a slow network loses.
+SLOW_PERCENT = 25
+ALL_PERCENT = 100
+
+
+class RuleRefused(RuntimeError):
     """nft refused a rule."""
 
 
 def why_not(settings: Settings) -> str:
-    """Why no part can be cut off here; empty if it can. To be asked inside the instance's network."""
+    """Why no packets can be lost here; empty if they can. To be asked inside the instance's network."""
     if not settings.private:
         return "the instance has no network of its own, and no rule is made in the machine's"
     if shutil.which("nft") is None:
@@ -32,11 +38,11 @@ def why_not(settings: Settings) -> str:
 
 
 @contextmanager
-def cut_off(ports: Sequence[int]) -> Iterator[None]:
-    """No packet from or to these ports arrives while the block lasts. Raises NotCutOff."""
+def lost(ports: Sequence[int], percent: int) -> Iterator[None]:
+    """So many of 100 packets from and to these ports are lost while the block lasts. Raises RuleRefused."""
     try:
-        if problem := _nft("-f", "-", text=rules(ports)):
-            raise NotCutOff(problem)
+        if problem := _nft("-f", "-", text=rules(ports, percent)):
+            raise RuleRefused(problem)
         yield
     finally:
         remove()
@@ -48,13 +54,14 @@ def remove() -> None:
         _nft("delete", "table", "inet", TABLE)
 
 
-def rules(ports: Sequence[int]) -> str:
+def rules(ports: Sequence[int], percent: int) -> str:
     """The table, as nft reads it."""
     those = ", ".join(map(str, ports))
+    which = "" if percent == ALL_PERCENT else f"numgen random mod 100 < {percent} "
     return (
-        f"table inet {TABLE} {{\n chain cut {{\n"
+        f"table inet {TABLE} {{\n chain lost {{\n"
         "  type filter hook input priority 0; policy accept;\n"
-        f"  tcp dport {{ {those} }} drop\n  tcp sport {{ {those} }} drop\n }}\n}}\n"
+        f"  tcp dport {{ {those} }} {which}drop\n  tcp sport {{ {those} }} {which}drop\n }}\n}}\n"
     )
 
 
