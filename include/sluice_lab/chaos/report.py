@@ -138,45 +138,58 @@ def records(recoveries: Iterable[Recovery], moment: Callable[[float], str]) -> l
     ]
 
 
-def write_page(page: Path, report: ChaosReport) -> None:
-    """Put the report's figures into the page, between its two marks. Raises NoFigures."""
+def write_page(page: Path, reports: Sequence[ChaosReport]) -> None:
+    """Put the reports' figures into the page, between its two marks. Raises NoFigures."""
     text = page.read_text()
     head, begin, rest = text.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
         raise NoFigures(f"{page} has no place for figures: the lines {BEGIN} and {END}")
-    write_whole(page, f"{head}{BEGIN}\n{markdown(report)}\n{END}{tail}")
+    write_whole(page, f"{head}{BEGIN}\n{markdown(*reports)}\n{END}{tail}")
 
 
-def markdown(report: ChaosReport) -> str:
-    """What came of a run, and its tables."""
+def markdown(*reports: ChaosReport) -> str:
+    """What came of each run, and the tables of all their faults and results."""
+    faults = [fault for report in reports for fault in report.faults]
+    verdicts = [verdict for report in reports for verdict in report.verdicts]
     text = [
+        *([_sum(reports)] if len(reports) > 1 else []),
+        *(line for report in reports for line in _of_run(report)),
+        "How many faults of each kind happened to each part:",
+        happened(faults).markdown(),
+        "Seconds until the part worked again, and until the whole platform did, by kind:",
+        times(faults, lambda fault: fault.kind, "kind").markdown(),
+        "The same by part:",
+        times(faults, lambda fault: fault.part, "part").markdown(),
+        "Each task's results of each layer, held against DuckDB over the files:",
+        _verdicts(verdicts).markdown(),
+        *(_item(f"{each.task}, {each.layer}: {example}") for each in verdicts for example in each.examples),
+    ]
+    return "\n\n".join(text) + "\n"
+
+
+def _sum(reports: Sequence[ChaosReport]) -> str:
+    faults, lines = (sum(len(each.faults) for each in reports), sum(each.lines for each in reports))
+    lost, doubled, differing = (
+        sum(getattr(each, name) for each in reports) for name in ("lost", "doubled", "differing")
+    )
+    return (
+        f"**{faults:,} faults in {len(reports)} runs, while {lines:,} lines were written: lost {lost:,}, "
+        f"doubled {doubled:,}, differing results {differing:,}**"
+    )
+
+
+def _of_run(report: ChaosReport) -> list[str]:
+    records = f"{report.unarchived:,} records were lost in Kafka before they were archived."
+    return [
         f"Seed {report.seed}: {len(report.faults)} of {report.planned} faults in {report.minutes:.0f} "
         f"minutes, while {report.lines:,} lines were written, {report.rate:g} a second.",
         f"**{report.conclusion}**",
         *(_item(f"Left out, {kind}: {why}.") for kind, why in report.left_out.items()),
         *(_item(f"Repaired in the archive: {what}.") for what in report.repaired),
-        *(
-            [_item(f"{report.unarchived:,} records were lost in Kafka before they were archived.")]
-            if report.unarchived
-            else []
-        ),
+        *([_item(records)] if report.unarchived else []),
         *(_item(f"PROBLEM: {what}") for what in report.problems),
-        "How many faults of each kind happened to each part:",
-        happened(report.faults).markdown(),
-        "Seconds until the part worked again, and until the whole platform did, by kind:",
-        times(report.faults, lambda fault: fault.kind, "kind").markdown(),
-        "The same by part:",
-        times(report.faults, lambda fault: fault.part, "part").markdown(),
-        "Each task's results of each layer, held against DuckDB over the files:",
-        _verdicts(report.verdicts).markdown(),
-        *(
-            _item(f"{each.task}, {each.layer}: {example}")
-            for each in report.verdicts
-            for example in each.examples
-        ),
     ]
-    return "\n\n".join(text) + "\n"
 
 
 def _item(text: str) -> str:
@@ -210,8 +223,10 @@ def _middle_and_most(seconds: Iterable[float | None]) -> tuple[Cell, Cell]:
     return (statistics.median(known), max(known)) if known else (None, None)
 
 
-def _verdicts(verdicts: Iterable[TaskVerdict]) -> TextTable:
-    rows: list[Sequence[Cell]] = [
-        [each.task, each.layer, each.results, each.lost, each.doubled, each.differing] for each in verdicts
-    ]
-    return TextTable(["task", "layer", "results", "lost", "doubled", "differing"], rows)
+def _verdicts(verdicts: Sequence[TaskVerdict]) -> TextTable:
+    columns = ["results", "lost", "doubled", "differing"]
+    rows: list[Sequence[Cell]] = []
+    for task, layer in dict.fromkeys((each.task, str(each.layer)) for each in verdicts):
+        own = [each for each in verdicts if (each.task, each.layer) == (task, layer)]
+        rows.append([task, layer, *(sum(getattr(each, name) for each in own) for name in columns)])
+    return TextTable(["task", "layer", *columns], rows)

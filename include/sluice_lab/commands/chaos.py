@@ -37,9 +37,13 @@ Out = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Gets chaos.json and chaos.md. Default: var/bench.")
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave the platform up at the end, to look at it.")]
-FromReport = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Run nothing: put this report's figures into docs/reliability.md."),
+FromReports = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Run nothing: put this report's figures into docs/reliability.md. Given several times, the "
+        "figures of these runs together.",
+    ),
 ]
 
 
@@ -53,7 +57,7 @@ def chaos(
     long: Longer = False,
     out: Out = None,
     keep: Keep = False,
-    page: FromReport = None,
+    page: FromReports = None,
 ) -> None:
     """Let faults happen to every part of a platform while lines are written, and count every line.
 
@@ -73,7 +77,7 @@ def chaos(
     Exit code 1 if the platform did not recover from a fault, or if a line is lost, doubled or in a result
     that differs.
     """
-    if page is not None:
+    if page:
         _write_page(page)
         return
     options = [
@@ -94,10 +98,10 @@ def _become(options: Sequence[str], seed: int, out: Path | None) -> NoReturn:
     os.execv(sys.executable, [*command, *options])  # noqa: S606
 
 
-def _write_page(figures: Path) -> None:
+def _write_page(figures: Sequence[Path]) -> None:
     from sluice_lab.chaos.report import read, write_page
 
-    write_page(ROOT / _PAGE, read(figures))
+    write_page(ROOT / _PAGE, [read(each) for each in figures])
     typer.echo(f"wrote {ROOT / _PAGE}", err=True)
 
 

@@ -87,13 +87,23 @@ def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_the_page_gets_the_figures_between_its_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"# Before\n{BEGIN}\nold\n{END}\nafter\n")
-    report.write_page(page, held())
-    report.write_page(page, held())
+    report.write_page(page, [held()])
+    report.write_page(page, [held()])
     text = page.read_text()
     assert text.startswith(f"# Before\n{BEGIN}\nSeed 7:")
     assert text.endswith(f"{END}\nafter\n")
     assert "old" not in text
     assert text.count("Seed 7") == 1
+
+
+def test_the_page_of_several_runs_has_each_run_and_the_sums_of_all() -> None:
+    second = replace(held(), seed=8, lines=500, verdicts=[replace(RIGHT, results=7, lost=2)])
+    text = report.markdown(held(), second)
+    assert "**6 faults in 2 runs, while 1,500 lines were written: lost 2, doubled 0, differing" in text
+    assert text.index("Seed 7:") < text.index("Seed 8:")
+    assert "| kafka | 2 |  |" in text
+    assert "| kill | 4 | 12 | 20 | 23 | 40 | 0 |" in text
+    assert "| hits_by_status | online | 17 | 2 | 0 | 0 |" in text
 
 
 def test_what_is_no_report_and_no_page_is_refused(tmp_path: Path) -> None:
@@ -104,4 +114,4 @@ def test_what_is_no_report_and_no_page_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoFigures, match="is no report"):
         report.read(other)
     with pytest.raises(NoFigures, match="no place for figures"):
-        report.write_page(other, held())
+        report.write_page(other, [held()])
