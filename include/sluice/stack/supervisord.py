@@ -114,7 +114,7 @@ def start(settings: Settings, daemons: Sequence[Daemon]) -> None:
         before = json.loads(overrides.read_text()) if overrides.exists() else {}
         if changed := sorted(name for name, _ in before.items() ^ given().items()):
             raise SettingsChanged(list(dict.fromkeys(changed)))
-        _update(settings)
+        update(settings)
         return
     overrides.touch(mode=0o600)
     overrides.write_text(json.dumps(given()))
@@ -190,7 +190,8 @@ def stop_program(settings: Settings, name: str) -> None:
         time.sleep(STOPPING_SECONDS)
 
 
-def _update(settings: Settings) -> None:
+def update(settings: Settings) -> None:
+    """Take over the configuration as it is in its file: start again what changed, and what is stopped."""
     supervisor = _rpc(settings)
     added, changed, removed = supervisor.reloadConfig()[0]
     for name in [*changed, *removed]:

@@ -25,6 +25,7 @@ class FaultKind(StrEnum):
     FULL_DISK = "full disk"  # its file system has no byte left for a while
     SLOW_NETWORK = "slow network"  # a share of the packets of its ports is lost for a while
     SLOW_DISK = "slow disk"  # its file system takes writes only now and then for a while
+    WRONG_CLOCK = "wrong clock"  # it starts again hours ahead or behind, and a while later rightly
 
 
 #: Kinds that happen to a part's ports, and kinds that happen to its own file system.
@@ -37,6 +38,7 @@ USUAL: Mapping[FaultKind, float] = {
     FaultKind.FULL_DISK: 30.0,
     FaultKind.SLOW_NETWORK: 30.0,
     FaultKind.SLOW_DISK: 30.0,
+    FaultKind.WRONG_CLOCK: 30.0,
 }
 LONG: Mapping[FaultKind, float] = {
     FaultKind.STOP: 120.0,
@@ -44,6 +46,7 @@ LONG: Mapping[FaultKind, float] = {
     FaultKind.FULL_DISK: 300.0,
     FaultKind.SLOW_NETWORK: 60.0,
     FaultKind.SLOW_DISK: 120.0,
+    FaultKind.WRONG_CLOCK: 120.0,
 }
 
 

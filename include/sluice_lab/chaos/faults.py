@@ -13,7 +13,7 @@ import psutil
 from sluice.runtime import holds
 from sluice.runtime.holds import Hold
 from sluice.runtime.settings import Settings
-from sluice_lab.chaos import full_disk, packet_loss, parts, slow_disk, unsynced
+from sluice_lab.chaos import full_disk, packet_loss, parts, slow_disk, unsynced, wrong_clock
 from sluice_lab.chaos.draws import CUT_BYTES, DrawnFault, FaultKind
 from sluice_lab.chaos.file_systems import FOLDERS
 from sluice_lab.chaos.parts import ChaosPart
@@ -22,6 +22,8 @@ from sluice_lab.waiting import until
 
 #: A part may still be coming back from the fault before.
 START_SECONDS = 300.0
+#: Some parts do not work with a wrong clock.
+CLOCK_START_SECONDS = 60.0
 GONE_SECONDS, GONE_POLL_SECONDS = 30.0, 0.005
 
 Sleep = Callable[[float], None]
@@ -71,6 +73,8 @@ def carry_out(
         case FaultKind.SLOW_DISK:
             with slow_disk.slow(settings.home / FOLDERS[fault.part]):
                 sleep(fault.seconds)
+        case FaultKind.WRONG_CLOCK:
+            done.killed = _under_wrong_clock(settings, fault, known[fault.part], sleep)
         case FaultKind.POWER_CUT:
             roots = [_process(settings, known[name]) for name in STORES[fault.part].killed]
             done.killed = kill([each for root in roots for each in parts.family(settings, root)])
@@ -132,6 +136,24 @@ def _process(settings: Settings, part: ChaosPart) -> psutil.Process:
         return until(lambda: parts.process(settings, part), START_SECONDS, part.name)
     except TimeoutError:
         raise NothingToHit(part.name) from None
+
+
+def _under_wrong_clock(
+    settings: Settings, fault: DrawnFault, part: ChaosPart, sleep: Sleep
+) -> frozenset[int]:
+    """Returns the pid that the part had with a wrong clock."""
+    before = _process(settings, part).pid
+    with wrong_clock.wrong(settings, part, wrong_clock.hours(fault.chance)):
+        with suppress(TimeoutError):  # it may not work at all, which others must bear as well
+            until(lambda: _works(settings, part, before), CLOCK_START_SECONDS, part.name)
+        sleep(fault.seconds)
+        during = parts.process(settings, part)
+    return frozenset({during.pid} if during else ())
+
+
+def _works(settings: Settings, part: ChaosPart, before: int) -> bool:
+    health = parts.look(settings, [part])[part.name]
+    return not health.problem and health.pid != before
 
 
 def _cut(settings: Settings, fault: DrawnFault) -> dict[str, int]:

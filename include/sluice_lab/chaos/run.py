@@ -14,7 +14,7 @@ from sluice.results.layer_results import ResultLayer
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.storage.tables import open_losses
-from sluice_lab.chaos import file_systems, packet_loss, parts, truth, unsynced
+from sluice_lab.chaos import file_systems, packet_loss, parts, truth, unsynced, wrong_clock
 from sluice_lab.chaos.draws import OF_DISK, OF_NETWORK, USUAL, DrawnFault, FaultKind, draws
 from sluice_lab.chaos.faults import DoneFault, Sleep, carry_out
 from sluice_lab.chaos.front_ends import DAYS, HOSTS, EmulatedFrontEnds, log_file
@@ -67,6 +67,7 @@ def left_out(settings: Settings, kinds: Iterable[FaultKind]) -> dict[FaultKind, 
     needs: Mapping[FaultKind, Callable[[], str]] = {
         **dict.fromkeys(OF_NETWORK, lambda: packet_loss.why_not(settings)),
         **dict.fromkeys(OF_DISK, lambda: file_systems.why_not(settings)),
+        FaultKind.WRONG_CLOCK: wrong_clock.why_not,
         FaultKind.POWER_CUT: lambda: unsynced.why_not(settings.home),
     }
     return {kind: why for kind in kinds if kind in needs and (why := needs[kind]())}

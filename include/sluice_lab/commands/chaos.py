@@ -63,9 +63,10 @@ def chaos(
 
     It starts an instance of its own, `chaos`, which begins empty. Two emulated front-ends write lines, and
     faults are drawn, evenly over all pairs of a kind and a part: kill, stop, partition, power cut, full disk,
-    slow network, slow disk. Each recovery is timed. At the end no more lines are written; the archive is
-    verified, and repaired if it must be; the nights of the lines' days are computed, and each task's results
-    of both layers are held against DuckDB over the files. docs/reliability.md says what the kinds are.
+    slow network, slow disk, wrong clock. Each recovery is timed. At the end no more lines are written; the
+    archive is verified, and repaired if it must be; the nights of the lines' days are computed, and each
+    task's results of both layers are held against DuckDB over the files. docs/reliability.md says what the
+    kinds are.
 
     Examples:
       sluice lab chaos --faults 20 --seed 7
