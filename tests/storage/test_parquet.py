@@ -73,6 +73,14 @@ def test_a_batch_of_long_lines_has_fewer(tmp_path: Path, dictionary: bool) -> No
     assert max(len(batch) for batch in found) * long <= size
 
 
+def test_a_short_dictionary_makes_no_short_batches(tmp_path: Path) -> None:
+    rows = 100_000
+    names = pa.array([b"web1", b"web2"] * (rows // 2))
+    pq.write_table(pa.table({"line": names}), tmp_path / "a.parquet", use_dictionary=["line"])
+    (share,) = deal(table_files(Stores(), str(tmp_path)), 1)
+    assert len(list(read(Stores(), share, COLUMNS, rows, 32 << 20))) < 50
+
+
 def test_what_readers_of_tables_skip_is_no_file_of_the_table(tmp_path: Path) -> None:
     for name in ("_SUCCESS", ".a.crc", "part-1.parquet"):
         (tmp_path / name).write_bytes(b"123")

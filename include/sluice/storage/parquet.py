@@ -93,13 +93,14 @@ def _most_rows(
 ) -> int:
     """How many rows of these columns have at most `size` bytes, or `lines` if that is less.
 
-    A column's pages are as long as its values, except for a dictionary: it may name a long value often.
+    A column's pages are as long as its values, except with a dictionary: each row may name a value that is as
+    long as all of it, and it is not longer than its column.
     """
     widest = 1.0
     for group in map(metadata.row_group, groups):
         chunks = [group.column(n) for n in range(group.num_columns)]
         widths = [
-            DICTIONARY_BYTES
+            min(DICTIONARY_BYTES, chunk.total_uncompressed_size)
             if chunk.has_dictionary_page and chunk.physical_type == "BYTE_ARRAY"
             else chunk.total_uncompressed_size / max(1, group.num_rows)
             for chunk in chunks
