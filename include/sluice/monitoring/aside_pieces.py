@@ -21,21 +21,22 @@ from sluice.storage.tables import alerts
 SOURCE = "stores"
 #: Where pieces lie, below the instance's directory: the store, and what it means that it lost this.
 _PIECES = {
-    f"flume/*/{TORN}/*": ("the Flume agent {name}", "the front-ends send again what is missing"),
+    f"flume/*/{TORN}/*": ("the Flume agent {name}", "The front-ends send again what is missing"),
     f"data/namenode/{lost_journal.ASIDE}/*": (
         "HDFS's namenode",
-        "what it was told last is lost: `sluice archive verify` says what the archive lacks, and `sluice "
+        "What it was told last is lost: `sluice archive verify` says what the archive lacks, and `sluice "
         "archive repair` takes it from Kafka again",
     ),
     f"data/datanode/{unfinished_blocks.ASIDE}/*": (
-        "HDFS, in a file that was being written, such as HBase's log",
-        "nobody was told that it was on the disk",
+        "HDFS's datanode",
+        "They are of a file that was being written, such as HBase's log. Nobody was told that it was on the "
+        "disk",
     ),
     f"data/zookeeper/*/version-2/{zookeeper_files.ASIDE}/*": (
         "HBase's ZooKeeper",
-        "nobody was told that it was on the disk",
+        "Nobody was told that it was on the disk",
     ),
-    f"data/kafka/{kafka_checkpoints.ASIDE}*": ("Kafka", "it made again what was in it, of its logs"),
+    f"data/kafka/{kafka_checkpoints.ASIDE}*": ("Kafka", "It made this file again, of its logs"),
 }
 
 
