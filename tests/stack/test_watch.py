@@ -13,6 +13,7 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.stack import entry, supervisord, watch
 from sluice.stack.catalogue import DAEMONS
+from sluice.stack.health import NO_REGION_SERVER
 from sluice.stack.watch import DaemonWatch
 from sluice_lab.waiting import until
 from tests.stack.file_systems import FakeDisks
@@ -25,6 +26,7 @@ class Stack:
 
     def __init__(self) -> None:
         self.sick: set[str] = set()
+        self.problem = "no answer"
         self.pids: dict[str, int] = {}
         self.states: dict[str, str] = {}
 
@@ -35,7 +37,7 @@ class Stack:
         }
 
     def check(self, settings: Settings, name: str) -> str | None:
-        return "no answer" if name in self.sick else None
+        return self.problem if name in self.sick else None
 
 
 @pytest.fixture
@@ -60,6 +62,13 @@ def looks(watching: DaemonWatch, count: int) -> list[dict[str, str]]:
 def test_it_is_restarted_once_patience_is_over(stack_of_four: Stack, watching: DaemonWatch) -> None:
     stack_of_four.sick = {"hbase"}
     assert looks(watching, PATIENCE) == [{}, {}, {"hbase": "no answer"}]
+
+
+def test_a_daemon_that_lost_a_part_for_good_is_restarted_sooner(
+    stack_of_four: Stack, watching: DaemonWatch
+) -> None:
+    stack_of_four.sick, stack_of_four.problem = {"hbase"}, NO_REGION_SERVER
+    assert looks(watching, 2) == [{}, {"hbase": NO_REGION_SERVER}]
 
 
 def test_one_good_answer_is_enough_to_stay(stack_of_four: Stack, watching: DaemonWatch) -> None:

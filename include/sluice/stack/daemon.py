@@ -31,6 +31,7 @@ class Daemon:
     ``ports``: names in settings.port_offsets; the first is shown in ``sluice status``.
     ``health``: returns when the daemon works, raises when it does not. It speaks the daemon's own protocol.
     ``for_clients``: whether its health can be checked when the service is external.
+    ``for_good``: a problem that its health names and that no waiting ends: a part of the process is gone.
     ``data``: directories below the instance's that outlive the daemon; a container has a volume for each.
     """
 
@@ -42,6 +43,7 @@ class Daemon:
     depends_on: tuple[str, ...] = ()
     prepare: tuple[Callable[[Settings], None], ...] = ()
     for_clients: bool = True
+    for_good: str = ""
     data: tuple[str, ...] = ()
     stop_signal: str = "TERM"
     stop_seconds: int = 30

@@ -23,6 +23,7 @@ from sluice.stack.daemon import Unhealthy
 from sluice.transmission import clients
 
 SECONDS = 5.0
+NO_REGION_SERVER = "no region server is registered"
 #: HBase stops its metrics for half a second when a region was opened or closed (its JmxCacheBuster).
 METRICS_AWAY_SECONDS = 2.0
 #: The number of a table's properties in what the metastore says of it.
@@ -110,7 +111,7 @@ def hbase(settings: Settings) -> None:
     if not master.get("masterFinishedInitializationTime"):
         raise Unhealthy("the master is still initialising")
     if not master.get("numRegionServers"):
-        raise Unhealthy("no region server is registered")
+        raise Unhealthy(NO_REGION_SERVER)
 
 
 def hbase_thrift(settings: Settings) -> None:

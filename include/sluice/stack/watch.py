@@ -3,10 +3,10 @@
 It runs under supervisord, which itself restarts a daemon that died. But a daemon can also run without
 working: it hangs, or has lost a part that it needs. Here every daemon is asked for its health, in its own
 protocol. It is restarted if it was healthy since its start, and was then sick `PATIENCE` times in a row while
-all that it depends on was healthy. A daemon that never became healthy is left alone: it still prepares, or
-another start would not help. While a disk that it needs is full, another start would not help either; once
-there is space, it counts as one that was healthy. Where supervisord does not run, as in containers, the
-daemons are only asked.
+all that it depends on was healthy; sooner where a part of it is gone for good. A daemon that never became
+healthy is left alone: it still prepares, or another start would not help. While a disk that it needs is full,
+another start would not help either; once there is space, it counts as one that was healthy. Where supervisord
+does not run, as in containers, the daemons are only asked.
 
 A daemon that ended at its start too often is given up by supervisord. It is started again here once a minute,
 because what kept it from starting, such as a full disk, may be over.
@@ -32,6 +32,7 @@ from sluice.stack.entry import check
 
 SECONDS = 20.0
 PATIENCE = 9  # three minutes: a machine can be busy for one
+PATIENCE_FOR_GOOD = 2  # with what no waiting ends
 GIVEN_UP_SECONDS = 60.0
 
 
@@ -88,7 +89,8 @@ class DaemonWatch:
             seen.sick += 1
         else:
             seen.sick = 0  # it may become healthy once the daemon that it depends on is
-        return seen.sick >= self.patience
+        for_good = daemon.for_good and problems[daemon.name] == daemon.for_good
+        return seen.sick >= (PATIENCE_FOR_GOOD if for_good else self.patience)
 
     def round(self) -> dict[str, str]:
         """Restart what has to be; returns the problems of all daemons."""

@@ -54,6 +54,8 @@ HBASE = Daemon(
     command=server,
     health=health.hbase,
     for_clients=False,
+    # It is a part of this process. It ends when ZooKeeper or HDFS kept it waiting, and no other one begins.
+    for_good=health.NO_REGION_SERVER,
     data=("data/zookeeper",),
     stop_seconds=60,
 )
