@@ -38,7 +38,7 @@ USUAL: Mapping[FaultKind, float] = {
     FaultKind.FULL_DISK: 30.0,
     FaultKind.SLOW_NETWORK: 30.0,
     FaultKind.SLOW_DISK: 30.0,
-    FaultKind.WRONG_CLOCK: 30.0,
+    FaultKind.WRONG_CLOCK: 15.0,
 }
 LONG: Mapping[FaultKind, float] = {
     FaultKind.STOP: 120.0,

@@ -23,7 +23,7 @@ from sluice_lab.waiting import until
 #: A part may still be coming back from the fault before.
 START_SECONDS = 300.0
 #: Some parts do not work with a wrong clock.
-CLOCK_START_SECONDS = 60.0
+CLOCK_START_SECONDS = 20.0
 GONE_SECONDS, GONE_POLL_SECONDS = 30.0, 0.005
 
 Sleep = Callable[[float], None]
