@@ -47,7 +47,8 @@ def main() -> None:
     trimmer, definitions = KafkaTrimmer(settings, say), DefinitionKeeper(settings, say)
     safe_mode = SafeModeExit(settings, say, partial(tell_forgotten, engine(settings)))
     garbage.loaded()
-    DiskGuard(settings, say).start()
+    guard = DiskGuard(settings, say)
+    guard.start()
 
     def looked(problems: Mapping[str, str]) -> None:
         observer(problems)
@@ -56,7 +57,7 @@ def main() -> None:
         definitions(problems)
         safe_mode(problems)
 
-    watch.run(settings, say, looked, restarts=not only_look)
+    watch.run(settings, say, looked, emptied=guard.emptied, restarts=not only_look)
 
 
 if __name__ == "__main__":

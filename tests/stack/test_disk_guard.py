@@ -48,6 +48,21 @@ def test_a_hold_stays_until_the_last_disk_has_space(tmp_path: Path, found: FakeD
         assert bool(reason(tmp_path, Hold.INTAKE)) == expected
 
 
+def test_a_disk_that_was_full_is_told_once_when_it_has_space_also_by_another_process(
+    tmp_path: Path, found: FakeDisks
+) -> None:
+    settings = Settings(instance="test", home=tmp_path)
+    guard = DiskGuard(settings, lambda _: None)
+    full, whole = {"data/datanode"}, set[str]()
+    for again in (False, True):
+        for free, expected in ((9.0, whole), (0.9, whole), (0.2, whole), (9.0, full), (9.0, whole)):
+            found.are(home=50, datanode=free)
+            if again and free == 9.0:
+                guard = DiskGuard(settings, lambda _: None)
+            guard.look()
+            assert guard.emptied() == expected
+
+
 def test_another_process_goes_on_with_a_hold(tmp_path: Path, found: FakeDisks) -> None:
     settings = Settings(instance="test", home=tmp_path)
     for free in (1.0, 2.3):

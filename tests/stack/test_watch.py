@@ -118,6 +118,14 @@ def test_a_daemon_is_not_restarted_while_its_disk_is_full_but_once_there_is_spac
     assert looks(watching, PATIENCE)[-1] == {"hbase": "no answer"}
 
 
+def test_a_datanode_whose_disk_was_full_is_restarted_once_there_is_space(
+    stack_of_four: Stack, watching: DaemonWatch
+) -> None:
+    told = iter([{"data/datanode", "data/kafka"}, set[str](), {"home"}])
+    watching.emptied = lambda: next(told)
+    assert [list(each) for each in looks(watching, 3)] == [["datanode"], [], []]
+
+
 def test_what_supervisord_gave_up_is_started_again_after_a_minute(
     stack_of_four: Stack, watching: DaemonWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:

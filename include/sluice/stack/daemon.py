@@ -32,6 +32,7 @@ class Daemon:
     ``health``: returns when the daemon works, raises when it does not. It speaks the daemon's own protocol.
     ``for_clients``: whether its health can be checked when the service is external.
     ``for_good``: a problem that its health names and that no waiting ends: a part of the process is gone.
+    ``after_full``: why it is started again once its disk was full and has space; empty: that is not needed.
     ``data``: directories below the instance's that outlive the daemon; a container has a volume for each.
     """
 
@@ -44,6 +45,7 @@ class Daemon:
     prepare: tuple[Callable[[Settings], None], ...] = ()
     for_clients: bool = True
     for_good: str = ""
+    after_full: str = ""
     data: tuple[str, ...] = ()
     stop_signal: str = "TERM"
     stop_seconds: int = 30

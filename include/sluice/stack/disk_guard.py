@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from queue import Empty, Queue
 
 from sluice.runtime import holds
 from sluice.runtime.holds import Hold
@@ -28,6 +30,9 @@ class DiskGuard:
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         self._settings, self._say = settings, say
         self._fault = ""
+        before = holds.reason(settings.home, Hold.LAYERS)  # of a watch that ended meanwhile
+        self._full = {folder for disk in disks.look(settings) for folder in disk.folders if folder in before}
+        self._emptied: Queue[str] = Queue()
 
     def start(self) -> None:
         """Look for ever, in a thread of its own."""
@@ -36,6 +41,7 @@ class DiskGuard:
     def look(self) -> None:
         """Look once."""
         found, home = disks.look(self._settings), self._settings.home
+        self._note_full(found)
         for what in Hold:
             before = holds.reason(home, what)
             short = [disk for disk in found if disk.free < disk.level(what) * (SPACE_AGAIN if before else 1)]
@@ -46,6 +52,20 @@ class DiskGuard:
                 holds.hold(home, what, why)
                 if not before:
                     self._say(f"{what} held: {why}")
+
+    def emptied(self) -> set[str]:
+        """The folders that have space again after their disk was full; each is told once."""
+        found = set[str]()
+        with suppress(Empty):
+            while True:
+                found.add(self._emptied.get_nowait())
+        return found
+
+    def _note_full(self, found: Iterable[Disk]) -> None:
+        full = {folder for disk in found if disk.full for folder in disk.folders}
+        for folder in self._full - full:
+            self._emptied.put(folder)
+        self._full = full
 
     def _go_on(self) -> None:
         while True:

@@ -5,8 +5,9 @@ working: it hangs, or has lost a part that it needs. Here every daemon is asked 
 protocol. It is restarted if it was healthy since its start, and was then sick `PATIENCE` times in a row while
 all that it depends on was healthy; sooner where a part of it is gone for good. A daemon that never became
 healthy is left alone: it still prepares, or another start would not help. While a disk that it needs is full,
-another start would not help either; once there is space, it counts as one that was healthy. Where supervisord
-does not run, as in containers, the daemons are only asked.
+another start would not help either; once there is space, it counts as one that was healthy; one that
+remembers what it could not write is restarted. Where supervisord does not run, as in containers, the daemons
+are only asked.
 
 A daemon that ended at its start too often is given up by supervisord. It is started again here once a minute,
 because what kept it from starting, such as a full disk, may be over.
@@ -52,6 +53,7 @@ class DaemonWatch:
     settings: Settings
     say: Callable[[str], None]
     patience: int = PATIENCE
+    emptied: Callable[[], set[str]] = set  # the folders that have space again after their disk was full
     seen: dict[str, ProcessHealth] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)  # at the last look; empty for a healthy daemon
 
@@ -69,10 +71,15 @@ class DaemonWatch:
         self.problems |= {
             daemon.name: "not running" for daemon in catalogue.own(self.settings) if daemon not in running
         }
+        emptied = self.emptied()
         return {
             daemon.name: problems[daemon.name] or ""
             for daemon in running
             if self._is_lost(daemon, programs[daemon.name].pid, problems, needs[daemon.name])
+        } | {
+            daemon.name: daemon.after_full
+            for daemon in running
+            if daemon.after_full and not emptied.isdisjoint(daemon.data)
         }
 
     def _is_lost(
@@ -133,13 +140,15 @@ def run(
     say: Callable[[str], None],
     looked: Callable[[Mapping[str, str]], None],
     *,
+    emptied: Callable[[], set[str]] = set,
     restarts: bool = True,
 ) -> NoReturn:
     """Watch for ever, or until the supervisor ends.
 
-    looked: is given the daemons' problems after each look. restarts: restart sick daemons by supervisord.
+    looked: is given the daemons' problems after each look. emptied: as in `DaemonWatch`. restarts: restart
+    sick daemons by supervisord.
     """
-    watch = DaemonWatch(settings, say)
+    watch = DaemonWatch(settings, say, emptied=emptied)
     while True:
         time.sleep(SECONDS)
         try:

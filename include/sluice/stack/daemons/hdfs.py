@@ -80,5 +80,7 @@ DATANODE = Daemon(
     command=datanode,
     health=health.datanode,
     for_clients=False,
+    # It would refuse for ever to recover such a block, and HBase's start waits for those of its log.
+    after_full="its disk was full, and it takes blocks for longer or shorter than their files are",
     data=("data/datanode",),
 )
