@@ -1,9 +1,14 @@
-"""Blocks that were being written when the power went.
+"""Blocks that were being written when the power went, or when the disk was full.
 
 A DataNode that starts compares only the last 512 bytes of such a block with their checksum. If more of its
 end was not on the disk, the block has zeros in its middle then, and HBase, whose write-ahead log it is, finds
 them: with a master that ends at each start. So all of it is compared before, and an end that is not what it
 was is set aside. Nobody was told that this end is on the disk.
+
+The last 512 bytes are written again, with another checksum, when more comes to them. If that came only half,
+the checksum is of fewer bytes than there are, or of more, and the DataNode would drop all of them. But the
+first of these bytes were synced and answered, such as the end of an entry of HBase's log. So they stay: as
+many as fit the checksum, or else all that were there, with a new one.
 
 If a part behind it is what it was, the block is damaged, and left as it is: HBase says that it cannot read
 it.
@@ -33,11 +38,15 @@ _SUM = 4
 
 @dataclass(frozen=True)
 class UnfitBlock:
-    """A block that fits its checksums up to byte `end`, and at byte `whole` again, if anywhere."""
+    """A block that can be read up to byte `end`, and fits its checksums at byte `whole` again, if anywhere.
+
+    checksum: a new one of the bytes up to `end` that are no whole part; None: theirs is right.
+    """
 
     path: Path
     end: int
     whole: int | None
+    checksum: int | None = None
 
 
 def cut_torn_blocks(settings: Settings) -> None:
@@ -51,6 +60,8 @@ def cut_torn_blocks(settings: Settings) -> None:
         kept = folder / ASIDE / f"{block.path.name}.{block.end}"
         kept.parent.mkdir(exist_ok=True)
         write_bytes(kept, piece, 0o600)
+        if block.checksum is not None:  # first: one that fits the bytes before `end` is found again
+            _set_checksum(block)
         os.truncate(block.path, block.end)
         settle(block.path)
         log(
@@ -65,19 +76,27 @@ def unfit_blocks(data: Path) -> Iterator[UnfitBlock]:
         block = meta.with_name(meta.name.rpartition("_")[0])
         if block.exists():
             content = block.read_bytes()
-            end, whole = _fitting(content, meta.read_bytes())
-            if end < len(content):
-                yield UnfitBlock(block, end, whole)
+            end, whole, checksum = _fitting(content, meta.read_bytes())
+            if end < len(content) or checksum is not None:
+                yield UnfitBlock(block, end, whole, checksum)
 
 
-def _fitting(data: bytes, meta: bytes) -> tuple[int, int | None]:
-    """How many bytes of a block fit their checksums, and where others do behind those that do not.
+def _set_checksum(block: UnfitBlock) -> None:
+    (meta,) = block.path.parent.glob(f"{block.path.name}_*.meta")
+    with meta.open("r+b") as file:
+        file.seek(len(_HEADER) + block.end // _CHUNK * _SUM)
+        file.write((block.checksum or 0).to_bytes(_SUM, "big"))
+    settle(meta)
+
+
+def _fitting(data: bytes, meta: bytes) -> tuple[int, int | None, int | None]:
+    """`UnfitBlock`'s end, whole and checksum of a block; its end is its length if it fits its checksums.
 
     Checksums of another kind are taken for right. Zeros that fit prove nothing: a torn end has zeros, too.
     """
     lost_header = _HEADER.startswith(meta[: len(_HEADER)].rstrip(b"\0"))
     if not meta.startswith(_HEADER) and not lost_header:
-        return len(data), None
+        return len(data), None, None
     end, sums = None if meta.startswith(_HEADER) else 0, memoryview(meta)[len(_HEADER) :]
     for number, begin in enumerate(range(0, len(data), _CHUNK)):
         chunk, wanted = data[begin : begin + _CHUNK], sums[number * _SUM : (number + 1) * _SUM]
@@ -85,5 +104,22 @@ def _fitting(data: bytes, meta: bytes) -> tuple[int, int | None]:
         if end is None:
             end = None if fits else begin
         elif fits and any(chunk):
-            return end, begin
-    return len(data) if end is None else end, None
+            return end, begin, None
+    if end is None or not meta.startswith(_HEADER):
+        return len(data) if end is None else end, None, None
+    return _with_answered(data, end, bytes(sums[end // _CHUNK * _SUM :][:_SUM]))
+
+
+def _with_answered(data: bytes, begin: int, wanted: bytes) -> tuple[int, None, int | None]:
+    """The end of a block whose part at `begin` does not fit its checksum, with what was answered of it."""
+    if len(wanted) < _SUM:  # it was never synced
+        return begin, None, None
+    found, sum_so_far = 0, 0
+    for length, byte in enumerate(data[begin : begin + _CHUNK], 1):
+        sum_so_far = crc32c.crc32c(bytes([byte]), sum_so_far)
+        if sum_so_far == int.from_bytes(wanted, "big"):
+            found = length
+    there = len(data[begin:].rstrip(b"\0"))
+    if found or not 0 < there <= _CHUNK:
+        return begin + found, None, None
+    return begin + there, None, crc32c.crc32c(data[begin : begin + there])
