@@ -33,12 +33,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(TIMEOUT_SEC
 
 #: One is published by the release. The other gets lines before, during and after the upgrade.
 FIRST, SECOND = dt.date(2024, 9, 2), dt.date(2024, 9, 3)
-PIECE = 20  # lines at a time
+FIRST_LINES, PIECE = 400, 20  # PIECE: at a time
 #: Between them they have every metric and every filter, and one is routed.
 TASKS = "include/examples/twelve_tasks.yaml"
 LISTS = "include/examples/lists.yaml"
 SHOWN = ("hits_by_status", "sizes_per_class", "clients_per_method")
 DEAD = "no access log's line"
+#: Airflow's run of the first day's night.
+RUN = f"backfill__{SECOND}T00:00:00+00:00"
 
 
 @dataclass
@@ -103,9 +105,16 @@ def upgrade() -> Iterator[Upgrade]:
         made.bring_to(old)
         yield made
     finally:
-        if home.exists():  # with the code of here: the clone may be half set up
-            shutdown.abandon(Settings(instance=NAME, home=home, network="host"))
-        shutil.rmtree(folder)
+        try:
+            abandon(home)
+        finally:
+            shutil.rmtree(folder)
+
+
+def abandon(home: Path) -> None:
+    """End at once what runs of the instance, with the code of here: the clone may be half set up."""
+    if home.exists():
+        shutdown.abandon(Settings(instance=NAME, home=home, network="host"))
 
 
 @contextmanager
@@ -129,7 +138,7 @@ def use_the_release(upgrade: Upgrade) -> None:
     upgrade.say("the release is up")
     upgrade.apply("lists", LISTS)
     upgrade.apply("tasks", TASKS)
-    lines = access_lines(FIRST, 400)
+    lines = access_lines(FIRST, FIRST_LINES)
     instance.write(FIRST, [*lines, DEAD])
     until(lambda: instance.hits(FIRST) == counted(lines), DRAIN_SECONDS, "the first day's lines count", 2)
     assert f"{FIRST} {TOPIC}: agrees" in instance.done("nightly", "--from", f"{FIRST}", "--to", f"{FIRST}")
@@ -147,16 +156,18 @@ def all_count(upgrade: Upgrade) -> None:
     assert instance.hits(SECOND) == wanted
     upgrade.say("both days are computed, agree and are published")
     hops = json.loads(instance.done("audit", "--format", "json"))
-    lines = len(upgrade.written) + 400 + 1
+    lines = len(upgrade.written) + FIRST_LINES + 1
     assert (hops["counts"]["lines_read"], hops["counts"]["lost"]) == (lines, 0)
     assert (hops["in_flight"], hops["disagreements"]) == ([], [])
+    assert hops["counts"]["doubled"] < FIRST_LINES  # the edges read on where they were
     instance.done("archive", "verify", TOPIC, "--deep")
+    assert json.loads(instance.done("status", "--json"))["alerts"] == []
 
 
 def refused(upgrade: Upgrade) -> None:
     """The release says what to do, starts nothing and changes nothing."""
     instance = upgrade.instance
-    instance.done("down")
+    abandon(instance.home)
     upgrade.checkout.bring_to(upgrade.old)
     before = files(instance.home)
     for command in ("up", "status", "down"):
@@ -191,6 +202,7 @@ def test_a_living_instance_is_upgraded_under_lines(upgrade: Upgrade) -> None:
         assert upgrade.tasks() == tasks
         assert upgrade.published() == published
         assert instance.done("sql", "SELECT count(*) FROM logs") == rows
+        assert RUN in instance.done("exec", "--", "airflow", "dags", "list-runs", "nightly_batch")
         before = len(upgrade.written)
         until(lambda: sum(instance.hits(SECOND).values()) > before, DRAIN_SECONDS, "lines of afterwards", 2)
     all_count(upgrade)

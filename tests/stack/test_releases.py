@@ -53,7 +53,7 @@ def test_a_database_that_is_refused_stays_its_release_s(
 
 
 def test_what_runs_is_this_release_s_or_must_be_stopped(settings: Settings) -> None:
-    with pytest.raises(releases.OtherReleaseRuns, match=r"release 0\.1\.0, .*`sluice --instance test down`"):
+    with pytest.raises(releases.OtherReleaseRuns, match=r"release 0\.1\.0 .*`sluice --instance test down`"):
         releases.require_own(settings)  # 0.1.0 leaves no note
     (settings.home / "conf").mkdir()
     releases.note_start(settings)

@@ -24,7 +24,7 @@ TO_0_1_0 = (
 )
 #: With which release the daemons that run were started. FIRST leaves no such file.
 STARTED_WITH = "conf/release"
-FIRST = "0.1.0"
+FIRST = "0.1.0 (schema 0025)"
 
 
 class OtherReleaseRuns(RuntimeError):
