@@ -65,10 +65,10 @@ class Upgrade:
     def apply(self, what: str, file: str) -> None:
         self.instance.done(what, "apply", "-f", str(self.checkout.folder / file))
 
-    def tasks(self) -> dict[str, tuple[int, str]]:
-        """Each task's version and state."""
+    def tasks(self) -> dict[str, tuple[str, str]]:
+        """Each task's id and version, and its state."""
         found = json.loads(self.instance.done("tasks", "list", "--format", "json"))
-        return {task["name"]: (task["version"], task["state"]) for task in found}
+        return {task["task"]: (task["id"], task["state"]) for task in found}
 
     def published(self) -> dict[str, list[Any]]:
         """What users see of the first day's periods that are final."""
