@@ -51,10 +51,10 @@ fast: $(INSTALLED) ## lint, types and the quick tests, which need no daemon; und
 test: setup ## all tests but the long ones, against the real stack in an instance of its own (50 minutes on 2 cores)
 	@$(BIN)/python -m tests
 
-test-long: setup ## the tests of several hosts, of clusters, of the laboratory and of each page's look (20 minutes)
+test-long: setup ## the tests of several hosts, of clusters, of an upgrade, of the laboratory and of each page's look (half an hour)
 	@$(BIN)/python -m tests long
 
-test-all: setup ## both, with one platform for both (an hour)
+test-all: setup ## both, with one platform for both (70 minutes)
 	@$(BIN)/python -m tests all
 
 test-containers: $(INSTALLED) ## the platform in containers, with podman as root (half an hour; not in make test)

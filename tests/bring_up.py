@@ -13,7 +13,7 @@ import sys
 from sluice.cli import instance
 from sluice.runtime.jvm import QUICK
 from sluice.runtime.settings import Settings
-from sluice.stack import bringup, entry, shutdown, supervisord
+from sluice.stack import bringup, entry, releases, shutdown, supervisord
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.networking import network, ports
 from sluice_lab.bench import databases
@@ -87,5 +87,10 @@ if __name__ == "__main__":
     )
     try:
         bring_up(chosen)
-    except (bringup.BringUpFailed, ports.PortInUse, network.NetworkNotOpened) as error:
+    except (
+        bringup.BringUpFailed,
+        ports.PortInUse,
+        network.NetworkNotOpened,
+        releases.OtherReleaseRuns,
+    ) as error:
         sys.exit(str(error))

@@ -30,9 +30,10 @@ class InstanceBeside:
 
     home: Path
     environment: dict[str, str]
+    python: str = sys.executable  # whose code the commands are
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "sluice.cli.main", "--instance", NAME, *arguments]
+        return [self.python, "-m", "sluice.cli.main", "--instance", NAME, *arguments]
 
     def sluice(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

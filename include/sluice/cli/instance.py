@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sluice.runtime.settings import Settings
-from sluice.stack import bringup, entry, shutdown, supervisord
+from sluice.stack import bringup, entry, releases, shutdown, supervisord
 from sluice.stack.initialise import STEPS, Step
 from sluice.stack.log import DaemonLog
 
@@ -21,13 +21,15 @@ def up(settings: Settings, say: Say) -> None:
 
     ``say`` gets a line for each step. A database of another release is refused: then what was started here is
     stopped again, before a job of this release meets it. Raises RestoreUnfinished or RecoveryUnfinished for
-    one that is half there, DatabaseLost for one without its PostgreSQL.
+    one that is half there, DatabaseLost for one without its PostgreSQL, OtherReleaseRuns for one that another
+    release keeps running.
     """
     from sluice.backup.contents import require_whole
     from sluice.storage.postgres import SchemaRefused
 
     require_whole(settings)
-    ran = supervisord.running(settings)
+    if ran := supervisord.running(settings):
+        releases.require_own(settings)
     try:
         bringup.up(settings, say, ALL_STEPS)
     except SchemaRefused:

@@ -1,7 +1,9 @@
 """Secrets that somebody gave as environment variables, in files of mode 0600.
 
-Whoever makes a process print its environment would have them otherwise. ``<home>/secrets/given.json`` is for
-all processes of the instance; the variable NAMED names another such file, for one process and its children.
+Whoever makes a process print its environment would have them otherwise.
+``<home>/secrets/environment.json`` is for all processes of the instance; the variable NAMED names another
+such file, for one process and its children. 0.1.0 reads ``secrets/given.json`` instead of the first, which
+keeps it out (`stack.releases`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ NAMED = "SLUICE_SECRETS_FILE"
 
 def file(home: Path) -> Path:
     """The instance's file."""
-    return home / "secrets" / "given.json"
+    return home / "secrets" / "environment.json"
 
 
 def read(home: Path) -> dict[str, str]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from sluice.runtime.settings import Settings
-from sluice.stack import databases
+from sluice.stack import databases, releases
 
 #: A step of filling, and the daemons that it talks to.
 Step = tuple[Callable[[Settings], None], tuple[str, ...]]
@@ -23,9 +23,11 @@ HIVE_PAUSE_SECONDS = 2.0
 
 def database(settings: Settings) -> None:
     from sluice.stack import journal
-    from sluice.storage.postgres import migrate
+    from sluice.storage.postgres import migrate, require_known
 
     databases.create(settings, settings.postgres)
+    require_known(settings)
+    releases.keep_older_out(settings)
     migrate(settings)
     journal.take_in(settings)
 

@@ -23,7 +23,7 @@ from xmlrpc.client import Fault, ServerProxy
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from sluice.runtime.settings import Settings, given
-from sluice.stack import templating
+from sluice.stack import releases, templating
 from sluice.stack.daemon import Daemon
 from sluice.stack.environment import own_environment
 
@@ -118,6 +118,7 @@ def start(settings: Settings, daemons: Sequence[Daemon]) -> None:
         return
     overrides.touch(mode=0o600)
     overrides.write_text(json.dumps(given()))
+    releases.note_start(settings)
     socket_path(settings).unlink(missing_ok=True)
     # -P: not from the current directory, which may be another user's.
     argv = [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", str(config)]

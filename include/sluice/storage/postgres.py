@@ -92,6 +92,12 @@ def migrate(settings: Settings, revision: str = "head") -> None:
         command.upgrade(alembic_config(connection), revision)
 
 
+def require_known(settings: Settings) -> None:
+    """Raise SchemaRefused if no migration leads on from the instance's database."""
+    with engine(settings).connect() as connection:
+        check_revision(connection)
+
+
 def check_revision(connection: Connection) -> None:
     """Raise SchemaRefused if no migration leads on from what is in the database."""
     from alembic.migration import MigrationContext
@@ -109,7 +115,8 @@ def check_revisions(revisions: Iterable[str]) -> None:
         if found > max(known):
             raise SchemaRefused(
                 f"the database is of a newer release: its schema has the revision {found}, and this release "
-                f"knows those up to {max(known)}. Run that release. Nothing was changed"
+                f"knows those up to {max(known)}. Nothing was changed. Check that release out again (`git "
+                "checkout`, `make setup`, `sluice up`), or go back as docs/runbook.md says under Upgrade"
             )
         raise SchemaRefused(
             f"the database is too old for this release: its schema has the revision {found}, and the first "
