@@ -33,7 +33,7 @@ _PIECES = {
     ),
     f"data/zookeeper/*/version-2/{zookeeper_files.ASIDE}/*": (
         "HBase's ZooKeeper",
-        "nobody was told that it was on the disk",
+        "HBase made again what it needs of it",
     ),
     f"data/kafka/{kafka_checkpoints.ASIDE}*": ("Kafka", "it made again what was in it, of its logs"),
 }

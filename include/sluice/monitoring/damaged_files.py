@@ -22,6 +22,8 @@ SOURCE, NAME = "hdfs", "damaged files"
 FORGOTTEN = "forgotten files"
 #: How many files the alert names.
 NAMED = 10
+#: Below it are the files of HBase's tables.
+TABLES = "/hbase/data/"
 
 
 def tell(settings: Settings, database: sa.Engine) -> None:
@@ -52,8 +54,13 @@ def damaged(files: Sequence[str]) -> Iterator[tuple[str, str]]:
         return
     named = ", ".join(sorted(files)[:NAMED])
     more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+    shut = (
+        f"HBase does not open the regions of files below {TABLES}, and what needs them waits, until you set "
+        "such files aside. "
+    )
     yield (
         NAME,
-        f"HDFS lost blocks of {named}{more}: they cannot be read. What becomes of each kind of file, see the "
-        "runbook, 'After a power cut'",
+        f"HDFS lost blocks of {named}{more}: they cannot be read. "
+        f"{shut if any(each.startswith(TABLES) for each in files) else ''}"
+        "What becomes of each kind of file, see the runbook, 'After a power cut'",
     )

@@ -7,7 +7,7 @@ from sluice.runtime.settings import Settings
 from sluice.stack import health, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hdfs import PROFILER, hadoop_conf
-from sluice.stack.daemons.zookeeper_files import set_aside_headless
+from sluice.stack.daemons.zookeeper_files import set_aside_headless, set_aside_without_snapshot
 from sluice.stack.jars import require
 
 
@@ -50,7 +50,7 @@ HBASE = Daemon(
     service="hbase",
     ports=("hbase_master", "hbase_master_http", "hbase_regionserver", "zookeeper"),
     depends_on=("namenode", "datanode"),
-    prepare=(configure, set_aside_headless),
+    prepare=(configure, set_aside_without_snapshot, set_aside_headless),
     command=server,
     health=health.hbase,
     for_clients=False,
