@@ -97,7 +97,7 @@ def test_a_lost_store_file_is_named_and_what_else_there_is_is_served(tmp_path: P
             own.start()
         (path,) = until(lambda: lost_files(own), what="it is named")
         (alert,) = dict(damaged([path])).values()
-        assert "HBase does not open" in alert
+        assert "HBase does not serve the regions" in alert
         assert path.startswith("/hbase/data/default/state/")
         assert whole_rows(own, RESULTS) == list(range(100))
         with pytest.raises(HBaseUnavailable):

@@ -27,7 +27,7 @@ def test_ten_files_are_named_and_the_others_counted() -> None:
 def test_files_of_hbase_are_to_be_set_aside_even_if_others_are_named() -> None:
     files = [f"/archive/{number:02}" for number in range(12)]
     (message,) = dict(damaged([*files, "/hbase/data/default/state/1/s/2"])).values()
-    assert "HBase does not open the regions of files below /hbase/data/" in message
+    assert "HBase does not serve the regions of files below /hbase/data/" in message
 
 
 def test_the_alert_is_raised_and_cleared_and_stays_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def damaged(files: Sequence[str]) -> Iterator[tuple[str, str]]:
     named = ", ".join(sorted(files)[:NAMED])
     more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
     shut = (
-        f"HBase does not open the regions of files below {TABLES}, and what needs them waits, until you set "
+        f"HBase does not serve the regions of files below {TABLES}, and what needs them waits, until you set "
         "such files aside. "
     )
     yield (
