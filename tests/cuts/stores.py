@@ -6,7 +6,6 @@ its end, where the data were not.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import psutil
 
+from sluice.monitoring.damaged_files import corrupt_files
 from sluice.runtime import jvm
 from sluice.runtime.settings import SETTINGS_FILE, Settings
 from sluice.stack import entry, health, secrets
@@ -149,6 +149,4 @@ def watched(own: OwnDaemons) -> Iterator[list[str]]:
 
 def lost_files(own: OwnDaemons) -> list[str]:
     """Those of HDFS that lack blocks, as the namenode knows."""
-    info = health.jmx(own.settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=NameNodeInfo")
-    found: list[str] = json.loads(info["CorruptFiles"])
-    return found
+    return corrupt_files(health.jmx(own.settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=NameNodeInfo"))

@@ -31,7 +31,7 @@ def test_files_of_hbase_are_to_be_set_aside_even_if_others_are_named() -> None:
 
 
 def test_the_alert_is_raised_and_cleared_and_stays_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer: dict[str, Any] = {"CorruptFiles": json.dumps(["/hbase/data/x"])}
+    answer: dict[str, Any] = {"CorruptFiles": json.dumps(["blk_1073741843\t1\t/hbase/data/x"])}
 
     def jmx(url: str, bean: str) -> dict[str, Any]:
         if not answer:
@@ -42,7 +42,7 @@ def test_the_alert_is_raised_and_cleared_and_stays_without_an_answer(monkeypatch
     database, settings = sqlite(), Settings(instance="test")
     tell(settings, database)
     (alert,) = open_alerts(database, SOURCE)
-    assert (alert.name, "/hbase/data/x:" in alert.message) == (NAME, True)
+    assert (alert.name, "lost blocks of /hbase/data/x:" in alert.message) == (NAME, True)
     answer.clear()
     tell(settings, database)
     assert len(open_alerts(database, SOURCE)) == 1

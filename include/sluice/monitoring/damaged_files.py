@@ -6,7 +6,7 @@ And keeps the alert of files that its journal forgot, which nobody can see there
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
@@ -37,10 +37,18 @@ def tell(settings: Settings, database: sa.Engine) -> None:
         return  # an external namenode may not show its JMX
     try:
         info = jmx(settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=NameNodeInfo")
-        found = json.loads(info["CorruptFiles"])
+        found = corrupt_files(info)
     except (Unhealthy, KeyError, ValueError):
         return
     alerts.sync(database, SOURCE, dict(damaged(found)), prefix=NAME)
+
+
+def corrupt_files(info: Mapping[str, object]) -> list[str]:
+    """The files that lack blocks, of what the namenode says of itself. Raises KeyError, ValueError.
+
+    It names each with a block and how many copies of it are not whole.
+    """
+    return [str(each).rpartition("\t")[2] for each in json.loads(str(info["CorruptFiles"]))]
 
 
 def tell_forgotten(database: sa.Engine, message: str) -> None:
