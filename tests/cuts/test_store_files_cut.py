@@ -1,8 +1,9 @@
-"""HBase's store files: one that was being written is ignored, a finished one that is lost is named."""
+"""HBase's store files: one that was being written is passed over, a finished one that is lost is named."""
 
 from __future__ import annotations
 
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from sluice.monitoring.damaged_files import damaged
-from sluice.storage.hbase import RESULTS, STATE, HBase, HBaseUnavailable, compact_tables, ensure_tables
+from sluice.runtime.jvm import HBASE_OPENS, java_command
+from sluice.storage.hbase import RESULTS, STATE, HBase, HBaseUnavailable, ensure_tables
 from sluice.storage.hdfs import HdfsStore
 from sluice_lab.waiting import until
 from tests.cuts.damage import damage, dice
@@ -22,6 +24,10 @@ NAMES = ("namenode", "datanode", "hbase", "hbase-thrift")
 #: With what a store file begins, and how long it must be to be in the midst of being written.
 BEGIN, MIDST_BYTES = b"DATABLK*", 1 << 20
 ROWS, COPIES = 3000, 1200
+#: HBase opens a region again that it could not, in growing intervals.
+OPENED_SECONDS = 300.0
+#: Its Thrift server makes a small compaction of a large one.
+COMPACTOR = "org.apache.hadoop.hbase.util.compaction.MajorCompactor"
 
 
 def value(row: int) -> bytes:
@@ -29,7 +35,7 @@ def value(row: int) -> bytes:
 
 
 def put(own: OwnDaemons, rows: range, table: str = STATE, column: bytes = b"s:1.a") -> None:
-    with HBase.of(own.settings) as hbase:
+    with HBase.of(own.settings, patience=OPENED_SECONDS) as hbase:
         hbase.put(table, ((b"%07d" % row, {column: value(row)}) for row in rows))
 
 
@@ -54,6 +60,23 @@ def unfinished(own: OwnDaemons) -> list[Path]:
     return []
 
 
+def begin(own: OwnDaemons, work: str) -> subprocess.Popen[bytes] | None:
+    """Have HBase write files; of a compaction, what asked for it."""
+    if work == "flush":
+        own.signal("hbase", signal.SIGTERM)  # it writes what it has in memory, and ends
+        return None
+    argv = java_command(
+        "hbase",
+        COMPACTOR,
+        ["-table", STATE, "-cf", "s", "-servers", "1", "-skipWait"],
+        heap="128m",
+        options=HBASE_OPENS,
+        classpath=[own.home / "conf" / "hbase"],
+        quick=True,
+    )
+    return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def test_a_flush_or_compaction_that_is_cut_costs_no_row(tmp_path: Path) -> None:
     drawn = dice()
     with own_daemons(tmp_path, *NAMES) as own:
@@ -62,14 +85,13 @@ def test_a_flush_or_compaction_that_is_cut_costs_no_row(tmp_path: Path) -> None:
         for work, way in (("flush", "cut"), ("flush", "gone"), ("compaction", "zeros")):
             put(own, range(there, there + ROWS))
             there += ROWS
-            if work == "flush":
-                own.signal("hbase", signal.SIGTERM)  # it writes what it has to files, and ends
-            else:
-                with HBase.of(own.settings) as hbase:
-                    compact_tables(hbase)
+            asked = begin(own, work)
             until(lambda: unfinished(own), what=f"a {work} is under way", poll=0.002)
             own.signal("datanode", signal.SIGSTOP)
             own.kill()
+            if asked:
+                asked.kill()
+                asked.wait()
             (torn,) = unfinished(own)
             if way == "gone":
                 for each in torn.parent.glob(f"{torn.name}*"):
