@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
+from sluice.monitoring.damaged_files import corrupt_files
 from sluice.runtime import jvm
 from sluice.runtime.settings import SETTINGS_FILE, Settings
-from sluice.stack import entry, secrets
+from sluice.stack import entry, health, secrets
+from sluice.stack.safe_mode import SafeModeExit
 from sluice_lab.ports import port_base
 from sluice_lab.waiting import until
 
 START_SECONDS = 150.0
 #: How often a daemon may end as it starts; supervisord starts it again.
 ENDS = 2
+LOOK_SECONDS = 2.0
 ENTRY = (sys.executable, "-m", "sluice.stack", "run")
 
 
@@ -91,8 +96,14 @@ class OwnDaemons:
             self._running[name].terminate()
             self._running.pop(name).wait(START_SECONDS)
 
+    def signal(self, name: str, number: signal.Signals) -> None:
+        self._running[name].send_signal(number)
+
     def kill(self) -> None:
         """kill -9 of all at once, with their children."""
+        for running in self._running.values():
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGSTOP)  # none goes on while the others are looked for
         found = []
         for running in self._running.values():
             if running.poll() is None:
@@ -115,3 +126,27 @@ def own_daemons(root: Path, *names: str) -> Iterator[OwnDaemons]:
         yield made
     finally:
         made.kill()
+
+
+@contextmanager
+def watched(own: OwnDaemons) -> Iterator[list[str]]:
+    """The watch looks after the namenode; yields what it says and alerts."""
+    said, over = list[str](), threading.Event()
+    leave = SafeModeExit(own.settings, said.append, said.append)
+
+    def look() -> None:
+        while not over.wait(LOOK_SECONDS):
+            leave({"namenode": entry.check(own.settings, "namenode") or ""})
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield said
+    finally:
+        over.set()
+        thread.join()
+
+
+def lost_files(own: OwnDaemons) -> list[str]:
+    """Those of HDFS that lack blocks, as the namenode knows."""
+    return corrupt_files(health.jmx(own.settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=NameNodeInfo"))

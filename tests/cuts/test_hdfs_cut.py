@@ -2,80 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from sluice.monitoring.damaged_files import damaged
-from sluice.stack import entry, health, safe_mode
+from sluice.stack import safe_mode
 from sluice.stack.daemons.lost_journal import ASIDE
-from sluice.stack.safe_mode import SafeModeExit
 from sluice.storage.hdfs import HdfsStore, HdfsUnavailable
 from sluice_lab.waiting import until
+from tests.cuts.contents import FILES, HdfsContent, text
 from tests.cuts.damage import damage, dice
-from tests.cuts.stores import OwnDaemons, own_daemons
+from tests.cuts.stores import OwnDaemons, lost_files, own_daemons, watched
 
 pytestmark = [pytest.mark.stack, pytest.mark.long]
 
-FILES, COPIES, LOST = 30, 2000, 3
-#: A namenode fills its journal up with these bytes.
-FILL = b"\xff"
-LOOK_SECONDS = 2.0
-
-
-def text(name: str) -> bytes:
-    return name.encode() * COPIES
-
-
-def write(own: OwnDaemons, first: int, journal: Path | None = None) -> list[tuple[str, int]]:
-    """Write files as the archiver does; returns each with the journal's length when it stood."""
-    store, found = HdfsStore.of(own.settings), []
-    for number in range(first, first + FILES):
-        name = f"f{number:05}"
-        store.write(f"/a/.tmp-{name}", text(name))
-        store.rename(f"/a/.tmp-{name}", f"/a/{name}")
-        found.append((name, len(journal.read_bytes().rstrip(FILL)) if journal else 0))
-    return found
-
-
-def names(own: OwnDaemons) -> list[str]:
-    found = HdfsStore.of(own.settings).list("/a")
-    return [each.name for each in found if not each.name.startswith(".")]
-
-
-def journal(own: OwnDaemons) -> Path:
-    """The piece that is being written."""
-    return max((own.home / "data" / "namenode" / "current").glob("edits_inprogress_*"))
-
-
-@contextmanager
-def watched(own: OwnDaemons) -> Iterator[list[str]]:
-    """The watch looks after the namenode; yields what it says and alerts."""
-    said, over = list[str](), threading.Event()
-    leave = SafeModeExit(own.settings, said.append, said.append)
-
-    def look() -> None:
-        while not over.wait(LOOK_SECONDS):
-            leave({"namenode": entry.check(own.settings, "namenode") or ""})
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        yield said
-    finally:
-        over.set()
-        thread.join()
-
-
-def lost_files(own: OwnDaemons) -> list[str]:
-    info = health.jmx(own.settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=NameNodeInfo")
-    found: list[str] = json.loads(info["CorruptFiles"])
-    return found
+#: How many blocks lose their ends.
+LOST = 3
 
 
 def blocks(own: OwnDaemons) -> list[Path]:
@@ -90,10 +34,11 @@ def test_blocks_of_files_that_the_journal_forgot_do_not_keep_it_in_safe_mode(
     monkeypatch.setattr(safe_mode, "FORCE_SECONDS", 50.0)
     drawn = dice()
     with own_daemons(tmp_path, "namenode", "datanode") as own:
-        written = write(own, 0, journal(own))
+        content = HdfsContent(own)
+        written = content.write(0)
         kept = drawn.randrange(10, FILES - 5)
         own.kill()
-        os.truncate(journal(own), written[kept - 1][1])
+        os.truncate(content.journal(), written[kept - 1][1])
         # Without lost blocks it leaves before it looks at what is newer; one of these few may be missing.
         for torn in blocks(own)[kept - LOST : kept]:
             damage(torn, drawn, zeros=False, most=len(text("f00000")))
@@ -102,20 +47,21 @@ def test_blocks_of_files_that_the_journal_forgot_do_not_keep_it_in_safe_mode(
         lost = len(text("f00000")) * (FILES - kept)
         assert f"{lost:,} bytes of blocks of files that it does not have" in said[0]
         assert len(said) == 2, said
-        assert names(own) == [name for name, _ in written[:kept]]
+        assert content.names() == [name for name, _ in written[:kept]]
         # Their numbers are given again, and the datanode must not have such blocks any more.
-        write(own, FILES)
+        content.write(FILES)
         store = HdfsStore.of(own.settings)
-        for name in set(names(own)) - {name for name, _ in written[kept - LOST : kept]}:
+        for name in set(content.names()) - {name for name, _ in written[kept - LOST : kept]}:
             assert store.read(f"/a/{name}") == text(name)
 
 
 def test_one_wrong_bit_before_whole_transactions_is_left_to_a_person(tmp_path: Path) -> None:
     with own_daemons(tmp_path, "namenode", "datanode") as own:
-        write(own, 0)
-        there = names(own)
+        content = HdfsContent(own)
+        content.give()
+        there = content.names()
         own.kill()
-        piece = journal(own)
+        piece = content.journal()
         before = piece.read_bytes()
         damaged = bytearray(before)
         damaged[20] ^= 1  # of its first transaction
@@ -127,36 +73,32 @@ def test_one_wrong_bit_before_whole_transactions_is_left_to_a_person(tmp_path: P
         own.kill()
         piece.write_bytes(before)  # a person puts it back
         own.start()
-        assert names(own) == there
+        assert content.names() == there
 
 
 def test_it_starts_whatever_its_end_is(tmp_path: Path) -> None:
     drawn = dice()
     with own_daemons(tmp_path, "namenode", "datanode") as own:
-        there: list[str] = []
+        content = HdfsContent(own)
         for zeros in (False, True):
-            written = write(own, len(there), journal(own))
+            content.give()
             own.kill()
-            # Not all of it: the transactions that a finished piece has are on the disk.
-            done = damage(journal(own), drawn, zeros=zeros, padding=FILL, most=4000)
+            content.cut(drawn, zeros=zeros)
             own.start()
-            found = names(own)
-            assert found == [*there, *(name for name, _ in written)][: len(found)]
-            assert {name for name, length in written if length <= done.kept} <= set(found)
-            there = found
-            write(own, len(there), None)
-            there = names(own)
+            content.check()
+            content.give()
+        there = content.names()
         own.kill()
         own.start()  # it begins a new piece
         own.kill()
-        lost = journal(own)
+        lost = content.journal()
         damage(lost, drawn, zeros=False, most=lost.stat().st_size)
         lost.write_bytes(lost.read_bytes()[: drawn.randrange(20)])
         own.start()
-        assert names(own) == there
+        assert content.names() == there
         assert (own.home / "data" / "namenode" / ASIDE / lost.name).exists()
         assert "no whole transaction" in own.said("namenode")
-        newest = blocks(own)[-3:]
+        newest = blocks(own)[-LOST:]
         own.kill()
         for each in newest:
             damage(each, drawn, zeros=False, most=len(text("f00000")))
@@ -164,9 +106,9 @@ def test_it_starts_whatever_its_end_is(tmp_path: Path) -> None:
             own.start()
         assert "no further block is reported" in said[0]
         (alert,) = dict(damaged(until(lambda: lost_files(own), what="they are named"))).values()
-        gone = names(own)[-3:]
+        gone = content.names()[-LOST:]
         assert all(f"/a/{name}" in alert for name in gone)
-        for name in names(own):
+        for name in content.names():
             store = HdfsStore.of(own.settings, patience=1.0)
             if name in gone:
                 with pytest.raises(HdfsUnavailable):

@@ -21,10 +21,17 @@ def test_ten_files_are_named_and_the_others_counted() -> None:
     (message,) = dict(damaged([f"/sluice/raw/{number:02}" for number in range(12)])).values()
     assert "/sluice/raw/09 and 2 more: they cannot be read" in message
     assert "/sluice/raw/10" not in message
+    assert "HBase" not in message
+
+
+def test_files_of_hbase_are_to_be_set_aside_even_if_others_are_named() -> None:
+    files = [f"/archive/{number:02}" for number in range(12)]
+    (message,) = dict(damaged([*files, "/hbase/data/default/state/1/s/2"])).values()
+    assert "HBase does not serve the regions of files below /hbase/data/" in message
 
 
 def test_the_alert_is_raised_and_cleared_and_stays_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer: dict[str, Any] = {"CorruptFiles": json.dumps(["/hbase/data/x"])}
+    answer: dict[str, Any] = {"CorruptFiles": json.dumps(["blk_1073741843\t1\t/hbase/data/x"])}
 
     def jmx(url: str, bean: str) -> dict[str, Any]:
         if not answer:
@@ -35,7 +42,7 @@ def test_the_alert_is_raised_and_cleared_and_stays_without_an_answer(monkeypatch
     database, settings = sqlite(), Settings(instance="test")
     tell(settings, database)
     (alert,) = open_alerts(database, SOURCE)
-    assert (alert.name, "/hbase/data/x:" in alert.message) == (NAME, True)
+    assert (alert.name, "lost blocks of /hbase/data/x:" in alert.message) == (NAME, True)
     answer.clear()
     tell(settings, database)
     assert len(open_alerts(database, SOURCE)) == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.stack import job_logs
+from tests.stack.daemons.test_zookeeper_files import WHOLE
 
 
 def test_files_are_pruned_by_the_settings_of_the_connections(home: Path, connected: Any) -> None:
@@ -26,7 +27,7 @@ def test_files_are_pruned_by_the_settings_of_the_connections(home: Path, connect
     snapshots = home / "data" / "zookeeper" / "zookeeper_0" / "version-2"
     snapshots.mkdir(parents=True)
     for number in range(5):
-        (snapshots / f"snapshot.{number}").write_bytes(b"\x00\x00\x00\x01/")  # how a whole one ends
+        (snapshots / f"snapshot.{number}").write_bytes(WHOLE)
     assert Pruning(task_id="files", part="files").execute({}) == [
         "1 pages of Data Docs deleted",
         "logs of jobs turned: archiver.log",

@@ -34,7 +34,7 @@ _PIECES = {
     ),
     f"data/zookeeper/*/version-2/{zookeeper_files.ASIDE}/*": (
         "HBase's ZooKeeper",
-        "Nobody was told that it was on the disk",
+        "HBase made again what it needs of it",
     ),
     f"data/kafka/{kafka_checkpoints.ASIDE}*": ("Kafka", "It made this file again, of its logs"),
 }

@@ -6,7 +6,7 @@ And keeps the alert of files that its journal forgot, which nobody can see there
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
@@ -22,6 +22,8 @@ SOURCE, NAME = "hdfs", "damaged files"
 FORGOTTEN = "forgotten files"
 #: How many files the alert names.
 NAMED = 10
+#: Below it are the files of HBase's tables.
+TABLES = "/hbase/data/"
 
 
 def tell(settings: Settings, database: sa.Engine) -> None:
@@ -35,10 +37,18 @@ def tell(settings: Settings, database: sa.Engine) -> None:
         return  # an external namenode may not show its JMX
     try:
         info = jmx(settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=NameNodeInfo")
-        found = json.loads(info["CorruptFiles"])
+        found = corrupt_files(info)
     except (Unhealthy, KeyError, ValueError):
         return
     alerts.sync(database, SOURCE, dict(damaged(found)), prefix=NAME)
+
+
+def corrupt_files(info: Mapping[str, object]) -> list[str]:
+    """The files that lack blocks, of what the namenode says of itself. Raises KeyError, ValueError.
+
+    It names each with a block and how many copies of it are not whole.
+    """
+    return [str(each).rpartition("\t")[2] for each in json.loads(str(info["CorruptFiles"]))]
 
 
 def tell_forgotten(database: sa.Engine, message: str) -> None:
@@ -52,8 +62,13 @@ def damaged(files: Sequence[str]) -> Iterator[tuple[str, str]]:
         return
     named = ", ".join(sorted(files)[:NAMED])
     more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+    shut = (
+        f"HBase does not serve the regions of files below {TABLES}, and what needs them waits, until you set "
+        "such files aside. "
+    )
     yield (
         NAME,
-        f"HDFS lost blocks of {named}{more}: they cannot be read. What becomes of each kind of file, see the "
-        "runbook, 'After a power cut'",
+        f"HDFS lost blocks of {named}{more}: they cannot be read. "
+        f"{shut if any(each.startswith(TABLES) for each in files) else ''}"
+        "What becomes of each kind of file, see the runbook, 'After a power cut'",
     )

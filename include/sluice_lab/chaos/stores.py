@@ -56,7 +56,8 @@ STORES: dict[str, PoweredStore] = {
     "kafka": PoweredStore(("kafka",), (f"data/kafka/{TOPIC}-*/*.log",), newest_only=True),
     # Its log lies in blocks that the DataNode writes; ZooKeeper is a part of its process.
     "hbase": PoweredStore(
-        ("hbase", "datanode"), (f"{_BLOCKS}/rbw/blk_*", "data/zookeeper/*/version-2/log.*")
+        ("hbase", "datanode"),
+        (f"{_BLOCKS}/rbw/blk_*", "data/zookeeper/*/version-2/log.*", "data/zookeeper/*/version-2/snapshot.*"),
     ),
     "datanode": PoweredStore(("datanode",), (f"{_BLOCKS}/finalized/*/*/blk_*",), begins=PARQUET),
     "namenode": PoweredStore(("namenode",), ("data/namenode/current/edits_inprogress*",)),

@@ -71,7 +71,10 @@ def test_of_hdfs_only_blocks_that_can_be_made_again(tmp_path: Path) -> None:
     touch(blocks / "finalized/subdir0/subdir0/blk_2", b"DATABLK*")
     log = touch(blocks / "rbw/blk_3", b"PWAL")
     assert list(STORES["datanode"].cut_files(tmp_path)) == [archived]
-    assert list(STORES["hbase"].cut_files(tmp_path)) == [log]
+    zookeeper = tmp_path / "data/zookeeper/zookeeper_0/version-2"
+    own = [touch(zookeeper / name) for name in ("log.1", "snapshot.0")]
+    touch(zookeeper / "lost" / "log.1")
+    assert list(STORES["hbase"].cut_files(tmp_path)) == [log, *own]
 
 
 def test_a_file_that_goes_meanwhile_is_none(tmp_path: Path) -> None:

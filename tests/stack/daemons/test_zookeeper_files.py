@@ -16,8 +16,8 @@ from sluice.stack.daemons import zookeeper_files
 from tests.cuts.damage import dice
 from tests.examples import examples
 
-#: How a snapshot ends that was written whole: its checksum and a slash.
-WHOLE = b"12345678\x00\x00\x00\x01/"
+#: A snapshot that was written whole: at its end are the checksum of all before it, and a slash.
+WHOLE = b"a snapshot" + zlib.adler32(b"a snapshot").to_bytes(8, "big") + b"\x00\x00\x00\x01/"
 HEADER = b"ZKLG\x00\x00\x00\x02" + bytes(8)
 
 
@@ -43,13 +43,38 @@ def test_the_newest_snapshots_stay_with_the_journals_that_they_need(tmp_path: Pa
         "acceptedEpoch",
     }  # fmt: skip
     assert zookeeper_files.purge(settings) == 0
-    for name in ("snapshot.2c00", "snapshot.2d00"):  # a full disk left them: they replace none
-        (folder / name).write_bytes(WHOLE[:-1])
+    for name, torn in (("snapshot.2c00", WHOLE[:-1]), ("snapshot.2d00", WHOLE.replace(b"shot", bytes(4)))):
+        (folder / name).write_bytes(torn)  # a full disk or a power cut left them: they replace none
     assert zookeeper_files.purge(settings) == 0
 
 
 def test_without_a_zookeeper_there_is_nothing_to_purge(tmp_path: Path) -> None:
     assert zookeeper_files.purge(Settings(instance="test", home=tmp_path)) == 0
+
+
+@pytest.mark.parametrize("torn", [b"", WHOLE[:-7], bytes(len(WHOLE)), None])
+def test_without_a_whole_snapshot_all_is_set_aside(
+    tmp_path: Path, torn: bytes | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "data" / "zookeeper" / "zookeeper_0" / "version-2"
+    folder.mkdir(parents=True)
+    settings = Settings(instance="test", home=tmp_path)
+    zookeeper_files.set_aside_without_snapshot(settings)
+    assert list(folder.iterdir()) == []
+    files = {"snapshot.0": WHOLE, "log.1": HEADER + entry(1), "log.2a": HEADER + entry(0x2A)}
+    if torn is not None:
+        files["snapshot.29"] = torn
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    zookeeper_files.set_aside_without_snapshot(settings)  # the older one is whole
+    assert {path.name for path in folder.iterdir()} == set(files)
+    files["snapshot.0"] = WHOLE[1:]
+    (folder / "snapshot.0").write_bytes(files["snapshot.0"])
+    for _ in range(2):
+        zookeeper_files.set_aside_without_snapshot(settings)
+    assert [path.name for path in folder.iterdir()] == [zookeeper_files.ASIDE]
+    assert {path.name: path.read_bytes() for path in (folder / zookeeper_files.ASIDE).iterdir()} == files
+    assert f"its {len(files) - 2} snapshots and 2 journals are set aside" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("left", [b"", b"ZKLG\x00\x00\x00\x02\x00", bytes(65552)])

@@ -8,7 +8,7 @@ from sluice.stack import health, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hdfs import PROFILER, hadoop_conf
 from sluice.stack.daemons.same_clock import await_same_clock
-from sluice.stack.daemons.zookeeper_files import set_aside_headless
+from sluice.stack.daemons.zookeeper_files import set_aside_headless, set_aside_without_snapshot
 from sluice.stack.jars import require
 
 
@@ -51,7 +51,7 @@ HBASE = Daemon(
     service="hbase",
     ports=("hbase_master", "hbase_master_http", "hbase_regionserver", "zookeeper"),
     depends_on=("namenode", "datanode"),
-    prepare=(configure, set_aside_headless, await_same_clock),
+    prepare=(configure, set_aside_without_snapshot, set_aside_headless, await_same_clock),
     command=server,
     health=health.hbase,
     for_clients=False,

@@ -1,6 +1,7 @@
 """The snapshots and journals of the ZooKeeper in HBase.
 
-It keeps all: only one that runs alone purges. And it does not start with a journal that has no beginning.
+It keeps all: only one that runs alone purges. It passes over a torn snapshot for an older one. It does not
+start if it has journals and no whole snapshot, nor with a journal that has no beginning.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ _MAGIC, _HEADER, ASIDE = b"ZKLG", 16, "lost"
 #: An entry of a journal: its checksum (8 bytes), its length (4), its text and `B`. A text begins with client
 #: (8), request (4), transaction (8), time (8) and kind (4). The beginning, before the transaction's number:
 _BEGIN, _TEXT, _SMALLEST, _END_OF_ENTRY = rb"\x00{4}(?!\x00{4}).{4}\x00(?!\x00{3}).{3}.{12}", 12, 44, b"B"
-#: What ends a snapshot that was written whole.
-_END = b"\x00\x00\x00\x01/"
+#: What ends a snapshot that was written whole, behind the checksum (8 bytes) of all before it.
+_END, _SUM = b"\x00\x00\x00\x01/", 8
 
 
 def purge(settings: Settings) -> int:
@@ -40,6 +41,26 @@ def purge(settings: Settings) -> int:
             path.unlink()
             gone += 1
     return gone
+
+
+def set_aside_without_snapshot(settings: Settings) -> None:
+    """Let HBase begin a new ZooKeeper if none of its snapshots is whole, since it ends on the old one.
+
+    A snapshot is not synced. Each start writes one, so a new instance has only such ones for a while. HBase
+    makes again what it has there: what must last, such as where its regions are, is in HDFS.
+    """
+    for folder in (settings.home / "data" / "zookeeper").glob("*/version-2"):
+        snapshots, logs = list(folder.glob("snapshot.*")), list(folder.glob("log.*"))
+        if not snapshots + logs or any(map(_is_whole, snapshots)):
+            continue
+        (folder / ASIDE).mkdir(exist_ok=True)
+        for path in (*logs, *snapshots):  # what is left is still without a whole snapshot
+            path.rename(folder / ASIDE / path.name)
+        settle(folder)
+        DaemonLog("hbase")(
+            f"ZooKeeper has no whole snapshot: its {len(snapshots)} snapshots and {len(logs)} journals are "
+            f"set aside in {folder / ASIDE}, and HBase begins a new one"
+        )
 
 
 def set_aside_headless(settings: Settings) -> None:
@@ -82,7 +103,9 @@ def _first_whole(data: bytes, first: int) -> int | None:
 
 
 def _is_whole(snapshot: Path) -> bool:
-    return snapshot.read_bytes()[-len(_END) :] == _END
+    data = snapshot.read_bytes()
+    end = len(data) - len(_END) - _SUM
+    return end > 0 and data[end:] == zlib.adler32(data[:end]).to_bytes(_SUM, "big") + _END
 
 
 def _number(path: Path) -> int:
