@@ -24,7 +24,7 @@ from sluice.erasure.request import ErasureRequest
 from sluice.erasure.vanished import delete_vanished
 from sluice.quality.reconcile import speed_passed
 from sluice.state.cells import online_cells
-from sluice.storage.hbase import RESULTS, HBase, compact_tables
+from sluice.storage.hbase import RESULTS, HBase
 from sluice.storage.tables.backfills import Backfills
 from sluice.storage.tables.erasures import Erasures, ErasureState
 from sluice.tasks.spec import TopicSpec
@@ -86,7 +86,6 @@ def test_the_next_night_agrees_without_the_lines_and_nothing_has_them(topic: Top
     assert not speed_passed(topic.settings, name, DAY, cut)
     with HBase.of(topic.settings) as hbase:
         assert delete_vanished(topic.settings, hbase, name, done.days) > 0  # this topic has no state at all
-        compact_tables(hbase)
     labels = [each.label for each in topic.tasks.active(name)]
     assert [topic.cells(label) for label in labels] == [{}, {}]
     others = np.array([not text.startswith(PERSON.encode()) for _, _, text in sent])

@@ -167,7 +167,7 @@ def _count_again(settings: Settings, erasure: Erasure) -> dict[PeriodKey, str]:
     """
     from sluice.erasure.uncounted import delete_uncounted
     from sluice.erasure.vanished import delete_vanished
-    from sluice.storage.hbase import HBase, compact_tables
+    from sluice.storage.hbase import HBase
     from sluice.storage.postgres import engine
     from sluice.storage.tables.days import Days
 
@@ -180,10 +180,9 @@ def _count_again(settings: Settings, erasure: Erasure) -> dict[PeriodKey, str]:
             asked, last = _rebuild(database, topic, begin, end)
             failed |= delete_uncounted(settings, hbase, topic, asked, last)
         rows = delete_vanished(settings, hbase, topic, erasure.days, failed)
-        compact_tables(hbase)
     typer.echo(
-        f"{rows:,} results of series that are gone are deleted; HBase was asked to write its files anew. "
-        "What it had not written yet leaves them at its next own compaction, within a week"
+        f"{rows:,} results of series that are gone are deleted; nobody is shown them any more. HBase's files "
+        "have them until its next major compaction, within eleven days"
     )
     late = Days(database, topic).superseded_among(erasure.days)
     if late:

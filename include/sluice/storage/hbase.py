@@ -293,16 +293,6 @@ def ensure_tables(settings: Settings, *, patience: float = PATIENCE_SECONDS) -> 
         store.create_table(FINALS, {"f": {"max_versions": 1}})
 
 
-def compact_tables(store: HBase) -> None:
-    """Ask HBase to write all files anew, without the cells that were deleted; returns at once."""
-    for table in (STATE, RESULTS, FINALS):
-        store._retry(partial(_compact, table=table))
-
-
-def _compact(connection: Any, *, table: str) -> None:
-    connection.compact_table(table, major=True)
-
-
 def after_prefix(prefix: bytes) -> bytes | None:
     """The first row key after all that begin with `prefix`; None if nothing can follow."""
     stripped = prefix.rstrip(b"\xff")
