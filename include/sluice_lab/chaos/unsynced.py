@@ -35,17 +35,19 @@ def why_not(folder: Path) -> str:
 def unsynced_tail(path: Path, most: int) -> int:
     """How many bytes at the end of the file, at most so many, lie in pages that are not on the disk.
 
-    A page counts until it was written, as a disk may lose what it is just writing. Raises NoCachestat.
+    A page counts until it was written, as a disk may lose what it is just writing. The first such page does
+    not: it may begin with bytes that were synced before more came to it, and these are on the disk. Raises
+    NoCachestat.
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         begin = size
-        while begin > max(0, size - most):
+        while begin > max(0, size - most - _PAGE):
             page = (begin - 1) // _PAGE * _PAGE
             if not _unsynced_pages(file.fileno(), page, _PAGE):
                 break
             begin = page
-        return min(most, size - begin)
+        return min(most, max(0, size - begin - _PAGE))
 
 
 def cut(path: Path, wanted: int) -> int:

@@ -44,9 +44,16 @@ def test_no_more_is_taken_than_was_drawn_or_than_is_not_on_the_disk(file: Path) 
     assert file.read_bytes()[: 10 * PAGE] == b"a" * 10 * PAGE
 
 
-def test_a_file_that_was_never_synced_may_go_as_a_whole(file: Path) -> None:
-    write(file, b"a" * 100, sync=False)
-    assert unsynced.cut(file, 4_096) in (0, 100)  # 0: the kernel has written it meanwhile
+@pytest.mark.parametrize("synced", [1, 100, PAGE, 10 * PAGE + 300])
+def test_what_was_synced_in_a_page_that_got_more_stays(file: Path, synced: int) -> None:
+    """The kernel says of whole pages whether they are on the disk."""
+    write(file, b"a" * synced, sync=True)
+    write(file, b"b" * 3 * PAGE, sync=False)
+    unsynced.cut(file, 64 << 10)
+    assert file.read_bytes()[:synced] == b"a" * synced
+    write(file, b"c" * 10, sync=False)
+    unsynced.cut(file, 64 << 10)
+    assert file.read_bytes()[:synced] == b"a" * synced
 
 
 def touch(path: Path, data: bytes = b"x") -> Path:
