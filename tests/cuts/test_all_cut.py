@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cuts.contents import HBaseContent, KafkaContent, PostgresContent, StoreContent
+from tests.cuts.contents import HBaseContent, KafkaContent, PostgresContent, StoreContent, lose_power
 from tests.cuts.damage import dice
 from tests.cuts.stores import own_daemons
 
@@ -30,11 +30,4 @@ def test_each_has_what_it_answered_and_nothing_else(tmp_path: Path) -> None:
         own.stop()
         own.start()
         for zeros in (False, True):
-            for each in contents:
-                each.give()
-            own.kill()
-            for each in contents:
-                each.cut(drawn, zeros=zeros)
-            own.start()
-            for each in contents:
-                each.check()
+            lose_power(own, drawn, *contents, zeros=zeros)

@@ -12,7 +12,7 @@ from sluice.stack import safe_mode
 from sluice.stack.daemons.lost_journal import ASIDE
 from sluice.storage.hdfs import HdfsStore, HdfsUnavailable
 from sluice_lab.waiting import until
-from tests.cuts.contents import FILES, HdfsContent, text
+from tests.cuts.contents import FILES, HdfsContent, lose_power, text
 from tests.cuts.damage import damage, dice
 from tests.cuts.stores import OwnDaemons, lost_files, own_daemons, watched
 
@@ -81,11 +81,7 @@ def test_it_starts_whatever_its_end_is(tmp_path: Path) -> None:
     with own_daemons(tmp_path, "namenode", "datanode") as own:
         content = HdfsContent(own)
         for zeros in (False, True):
-            content.give()
-            own.kill()
-            content.cut(drawn, zeros=zeros)
-            own.start()
-            content.check()
+            lose_power(own, drawn, content, zeros=zeros)
             content.give()
         there = content.names()
         own.kill()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cuts.contents import PostgresContent
+from tests.cuts.contents import PostgresContent, lose_power
 from tests.cuts.damage import dice
 from tests.cuts.stores import own_daemons
 
@@ -18,8 +18,4 @@ def test_what_was_committed_before_the_cut_is_there_and_nothing_else(tmp_path: P
     with own_daemons(tmp_path, "postgres") as own:
         content = PostgresContent(own)
         for zeros in (False, True):
-            content.give()
-            own.kill()
-            content.cut(drawn, zeros=zeros)
-            own.start()
-            content.check()
+            lose_power(own, drawn, content, zeros=zeros)
