@@ -135,6 +135,7 @@ def test_what_was_answered_stays_if_its_checksum_is_of_more_already(
     cut(tmp_path)
     assert block.read_bytes() == DATA[:answered]
     assert list(unfit_blocks(tmp_path / "data" / "datanode")) == []  # it has the right checksum now
+    assert (tmp_path / "data" / "datanode" / ASIDE).exists() == bool(zeros)
 
 
 @examples(200)

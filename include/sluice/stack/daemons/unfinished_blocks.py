@@ -57,6 +57,10 @@ def cut_torn_blocks(settings: Settings) -> None:
             log(str(MiddleDamage(block.path, block.end, block.whole, block.end)))
             continue
         piece = block.path.read_bytes()[block.end :]
+        if not piece:
+            _set_checksum(block)
+            log(f"{block.path.name}: its last checksum was of more bytes than are there, and is made new")
+            continue
         kept = folder / ASIDE / f"{block.path.name}.{block.end}"
         kept.parent.mkdir(exist_ok=True)
         write_bytes(kept, piece, 0o600)
